@@ -16,7 +16,7 @@ import numpy as np
 
 from morphax.support import config, errors
 
-float0 = np.dtype([("float0", np.void, 0)])
+float0: np.dtype[Any] = np.dtype([("float0", np.void, 0)])  # Any: as DType
 """The dtype of tangents of integers and bools: there is one such tangent, so it holds no bytes."""
 
 
@@ -193,7 +193,8 @@ def _short_name(name: str) -> str:
     return name
 
 
-_SHORT_NAMES: dict[DType, str] = {dtype: _short_name(name) for name, dtype in BY_NAME.items()} | {float0: "float0"}
+_SHORT_NAMES: dict[DType, str] = {dtype: _short_name(name) for name, dtype in BY_NAME.items()}
+_SHORT_NAMES[float0] = "float0"
 _BY_SHORT_NAME: dict[str, DType] = {short: dtype for dtype, short in _SHORT_NAMES.items()}
 _BITS = {
     dtype: int(digits) if (digits := "".join(filter(str.isdigit, name.partition("_")[0]))) else 8
@@ -205,7 +206,7 @@ for _name, _dtype in BY_NAME.items():
 _REAL = {d: d for d in ALL} | {complex64: float32, complex128: float64}
 _INEXACT_OF = {d: float64 if _BITS[d] == 64 else float32 for d in ALL} | {d: d for d in _INEXACT}
 _COMPLEX_OF = {d: complex128 if _BITS[d] == 64 else complex64 for d in ALL} | {d: d for d in _COMPLEXES}
-_TANGENT: dict[DType, np.dtype] = {d: d if d in _INEXACT else float0 for d in ALL} | {float0: float0}
+_TANGENT: dict[DType, np.dtype] = {d: d if d in _INEXACT else float0 for d in ALL}
 
 
 def short_name(dtype: DType) -> str:
@@ -426,7 +427,7 @@ def isdtype(dtype: object, kind: object) -> bool:
 
 
 @functools.cache
-def _finfo(dtype: np.dtype) -> ml_dtypes.finfo:
+def _finfo(dtype: np.dtype) -> np.finfo[Any]:  # Any: as DType
     return ml_dtypes.finfo(dtype)
 
 
@@ -435,7 +436,7 @@ def _iinfo(dtype: np.dtype) -> ml_dtypes.iinfo:
     return ml_dtypes.iinfo(dtype)
 
 
-def finfo(dtype: object) -> ml_dtypes.finfo:
+def finfo(dtype: object) -> np.finfo[Any]:  # Any: as DType
     """Machine limits of a floating dtype, or of the parts of a complex one.  ValueError: any other dtype."""
     named = named_dtype(dtype)
     if named not in _INEXACT:
