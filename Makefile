@@ -11,12 +11,13 @@ SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
 
+# The first of these names that runs and is new enough, also behind a pyenv shim that refuses to run.
+NAMES := $(or $(PYTHON),python3 python3.13 python3.12 python3.11 python)
 RUNS := import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))
-ifndef PYTHON
-PYTHON := $(shell for python in python3 python3.13 python3.12 python3.11 python; do \
-    if $$python -c '$(RUNS)' >/dev/null 2>&1; then echo $$python; break; fi; done)
-endif
-VERSION := $(shell $(PYTHON) -c '$(RUNS)' >/dev/null 2>&1 && $(PYTHON) -c 'import sys; print("%d.%d" % sys.version_info[:2])')
+override PYTHON := $(shell for name in $(NAMES); do \
+    for python in $$name $${PYENV_ROOT:-$$HOME/.pyenv}/versions/*/bin/$$name; do \
+    if $$python -c '$(RUNS)' >/dev/null 2>&1; then echo $$python; exit; fi; done; done)
+VERSION := $(and $(PYTHON),$(shell $(PYTHON) -c 'import sys; print("%d.%d" % sys.version_info[:2])'))
 
 DEMO := .venv/demo
 TEST := .venv/test-$(VERSION)
@@ -74,6 +75,5 @@ $(BENCH)/.stamp: pyproject.toml | python
 	@touch $@
 
 python:
-	@test -n '$(VERSION)' || { echo "make: no working Python >= 3.11 with venv and ensurepip found as \
-	'$(or $(PYTHON),python3, python3.13, python3.12, python3.11, python)'. \
-	Name one: make PYTHON=/path/to/python (on Debian and Ubuntu also: apt install python3-venv)." >&2; exit 1; }
+	@test -n '$(VERSION)' || { echo "make: none of '$(NAMES)' is a working Python >= 3.11 with venv and ensurepip." \
+	    "Name one: make PYTHON=/path/to/python (Debian and Ubuntu may need: apt install python3-venv)." >&2; exit 1; }

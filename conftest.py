@@ -2,6 +2,9 @@
 
 import pytest
 
+# Programs that wrote the reference values; they need JAX.
+collect_ignore_glob = ["tests/data/*"]
+
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--full", action="store_true", help="run the tests marked `full` too; they take minutes")
