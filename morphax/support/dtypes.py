@@ -160,6 +160,22 @@ def is_unsigned(dtype: DType) -> bool:
     return _FAMILY_OF.get(dtype) is np.unsignedinteger  # type: ignore[call-overload]
 
 
+_FAMILY_LETTERS = {
+    np.bool_: "b",
+    np.signedinteger: "i",
+    np.unsignedinteger: "u",
+    np.floating: "f",
+    np.complexfloating: "c",
+}
+_KIND_LETTERS: dict[DType, str] = {dtype: _FAMILY_LETTERS[family] for dtype, family in _FAMILY_OF.items()}
+_KIND_LETTERS[float0] = "0"
+
+
+def kind(dtype: DType) -> str:
+    """b(ool), i(nteger), u(nsigned), f(loat) or c(omplex), ml_dtypes' types included; k for keys, 0 for `float0`."""
+    return _KIND_LETTERS.get(dtype, "k")
+
+
 def is_extended(dtype: object) -> bool:
     """Whether `dtype` is a key or another dtype that NumPy does not know."""
     return isinstance(dtype, ExtendedDType)

@@ -53,19 +53,20 @@ class _Owners(dict[str, int]):
         return owner
 
 
-_owners = _Owners()
+internal_files = _Owners()
+"""For a file's name: 0 for the user's files, else true. A dict, so that asking costs 20 ns for each frame of a stack."""
 
 
 def register_exclusion(path: str | os.PathLike[str]) -> None:
     """From here on, frames of the file `path`, or of files in the folder `path`, count as the library's own."""
     path = os.fspath(path)
     _excluded.append(os.path.join(path, "") if os.path.isdir(path) else path)
-    _owners.clear()
+    internal_files.clear()
 
 
 def is_internal(code: types.CodeType) -> bool:
     """Whether `code` belongs to this package, to jaxlib, or to a path given to `register_exclusion`."""
-    return _owners[code.co_filename] == _INTERNAL
+    return internal_files[code.co_filename] == _INTERNAL
 
 
 def user_frame(skip: int = 1) -> tuple[types.CodeType, int] | None:
@@ -74,7 +75,7 @@ def user_frame(skip: int = 1) -> tuple[types.CodeType, int] | None:
     `skip` frames are passed over at the start, the caller's own being the first.
     """
     frame: types.FrameType | None = sys._getframe(skip)
-    while frame is not None and _owners[frame.f_code.co_filename] != _USER:
+    while frame is not None and internal_files[frame.f_code.co_filename] != _USER:
         frame = frame.f_back
     return None if frame is None else (frame.f_code, frame.f_lasti)
 
@@ -152,7 +153,7 @@ def filtered(traceback: types.TracebackType | None) -> types.TracebackType | Non
     kept = []
     owner = _USER
     for entry in _entries(traceback):
-        file_owner = _owners[entry.tb_frame.f_code.co_filename]
+        file_owner = internal_files[entry.tb_frame.f_code.co_filename]
         owner = owner if file_owner == _PLATFORM else file_owner
         if owner != _INTERNAL:
             kept.append(entry)

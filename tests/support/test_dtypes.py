@@ -269,6 +269,10 @@ def test_isdtype():
 
 
 def test_sets_and_relatives():
+    kinds = {"bool": "b", "int4": "i", "uint8": "u", "bfloat16": "f", "float8_e5m2": "f", "complex64": "c"}
+    assert {name: dtypes.kind(dtypes.BY_NAME[name]) for name in kinds} == kinds
+    assert dtypes.kind(FRY) == "k"
+    assert dtypes.kind(dtypes.float0) == "0"
     assert dtypes.is_float(dtypes.bfloat16)
     assert not dtypes.is_float(dtypes.complex64)
     assert dtypes.is_complex(dtypes.complex64)

@@ -61,7 +61,7 @@ def library(tmp_path):
     exec(compile(source, str(path), "exec"), vars(module))
     yield module
     tracebacks._excluded.pop()
-    tracebacks._owners.clear()
+    tracebacks.internal_files.clear()
 
 
 def _frames(error):
@@ -166,7 +166,7 @@ def test_excluded_file(tmp_path):
     tracebacks.register_exclusion(path)
     assert tracebacks.is_internal(code)
     tracebacks._excluded.remove(path)
-    tracebacks._owners.clear()
+    tracebacks.internal_files.clear()
 
 
 def test_nothing_is_filtered_from_nothing():
