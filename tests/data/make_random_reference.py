@@ -14,8 +14,8 @@ It writes `random_reference.json` beside itself: {"jax": version, "records": [..
     values        the flat result: integers, booleans, or floats as `float.hex` text
 or  error         the name of the exception in place of the last three
 
-Integers, uniforms and everything else that is exact in the bits must agree in every bit; what passes through log, erf_inv
-or trigonometry may differ by a few ulp between versions of XLA and kinds of CPU.
+Integers, uniforms and all else that is exact in the bits must agree in every bit; what passes through log, erf_inv or
+trigonometry may differ by a few ulp between versions of XLA and kinds of CPU.
 """
 
 import json
