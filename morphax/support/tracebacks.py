@@ -54,7 +54,7 @@ class _Owners(dict[str, int]):
 
 
 internal_files = _Owners()
-"""For a file's name: 0 for the user's files, else true. A dict, so that asking costs 20 ns for each frame of a stack."""
+"""For a file's name: 0 for the user's files, else true. A dict, so asking costs 20 ns for each frame of a stack."""
 
 
 def register_exclusion(path: str | os.PathLike[str]) -> None:
