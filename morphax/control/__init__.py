@@ -1,0 +1,1 @@
+"""Primitives that carry jaxprs. Lowest first: call, checkpoint."""

@@ -1,0 +1,1 @@
+"""The language: types, equations, tracing. Lowest first: avals, primitive, jaxpr, trace, show."""

@@ -1,0 +1,203 @@
+"""The record of an operation: all that the library knows of it, in one place."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from morphax.ir import avals
+from morphax.ir.current import current
+
+Rule = Callable[..., Any]
+
+
+class Var:
+    """A variable: where the result of an equation, or an input, is named."""
+
+    __slots__ = ("aval",)
+
+    def __init__(self, aval: avals.ShapedArray):
+        self.aval = aval
+
+    def __repr__(self) -> str:
+        return f"Var({self.aval})"
+
+
+_MEMO_LIMIT = 8192
+
+# In `partials`: the derivative with respect to that operand is the constant one.
+ONE = object()
+
+
+class Primitive:
+    """One operation: its type, its derivative, its batching and its lowering.
+
+    Exactly one derivative story is demanded, so that no gradient is silently zero:
+
+    Args:
+        name: as printed in jaxprs.
+        type: (*operand types, **params) -> result type, or a tuple of them when `multiple`.
+        lower: (lowering, result types, operands, **params) -> list of MLIR values; `runtime/lower.py` documents
+            `lowering`. A dict from platform to such a function, with "default", gives a platform its own.
+        partials: for elementwise operations, per operand a function (result, *operands, **params) -> derivative,
+            `ONE` for the constant one, or None where the derivative is zero everywhere.
+        linear: positions of the operands in which the operation is jointly linear; `ALL` for all of them.
+        bilinear: positions of the operands in each of which alone the operation is linear.
+        transpose: (ct, *operands, **params) -> cotangent or None for each operand. Operands that the equation is
+            linear in are `Var`s (see `is_unknown`), the others values. `ct` is a list when `multiple`.
+        jvp: (primals, tangents, **params) -> (results, tangents), written with ordinary operations. A missing tangent
+            is None. Lists of results when `multiple`.
+        linearize: for carriers of jaxprs: (trace, primals, tangents, params) -> (results, tangents).
+        nondiff: why there is no derivative. The results then have no tangent.
+        batch: (primitive, size, operands, flags, params) -> list of results, each with the batch axis at 0. Operands
+            whose flag is set have it at 0, the others have none. Carriers return (results, flags). Elementwise
+            operations batch themselves.
+        multiple: the operation has a list of results.
+        carrier: the operation carries jaxprs in its parameters.
+        effects: (params) -> frozenset of effects; an equation with effects is never dropped.
+        stage: (args, params) -> (args, params), applied before the equation is recorded.
+        prune: (equation, used) -> equation or None, with fewer results, for carriers.
+        show: (params) -> params as printed.
+    """
+
+    __slots__ = (
+        "__weakref__",
+        "_types",
+        "batch",
+        "bilinear",
+        "carrier",
+        "collective",
+        "eager",
+        "effects",
+        "elementwise",
+        "jvp",
+        "linear",
+        "linearize",
+        "lower",
+        "multiple",
+        "name",
+        "nondiff",
+        "partials",
+        "prune",
+        "show",
+        "stage",
+        "story",
+        "transpose",
+        "type",
+    )
+
+    def __init__(
+        self,
+        name: str,
+        *,
+        type: Rule,  # noqa: A002 - the field's word
+        lower: Rule | dict[str, Rule] | None,
+        partials: Sequence[Any] | None = None,
+        linear: Sequence[int] | str | None = None,
+        bilinear: Sequence[int] | None = None,
+        transpose: Rule | None = None,
+        jvp: Rule | None = None,
+        linearize: Rule | None = None,
+        nondiff: str | None = None,
+        batch: Rule | None = None,
+        elementwise: bool = False,
+        multiple: bool = False,
+        carrier: bool = False,
+        collective: Rule | None = None,
+        effects: Rule | None = None,
+        stage: Rule | None = None,
+        prune: Rule | None = None,
+        show: Rule | None = None,
+    ):
+        stories = {
+            "partials": partials is not None,
+            "linear": linear is not None,
+            "bilinear": bilinear is not None,
+            "linearize": linearize is not None,
+            "jvp": jvp is not None and linearize is None,
+            "nondiff": nondiff is not None,
+        }
+        told = [story for story, given in stories.items() if given]
+        if len(told) != 1:
+            raise TypeError(
+                f"Primitive {name!r} has the derivative stories {told or 'none'}; give exactly one of partials, "
+                "linear, bilinear, jvp, linearize (with jvp) or nondiff='why'."
+            )
+        if (linear is not None or bilinear is not None) and transpose is None:
+            raise TypeError(f"Primitive {name!r} is declared linear; give its transpose rule.")
+        if batch is None and not elementwise:
+            raise TypeError(f"Primitive {name!r} has no batch rule; give batch=, or elementwise=True.")
+        self.name = name
+        self.type = type
+        self.lower = lower
+        self.story = told[0]
+        self.partials = tuple(partials) if partials is not None else None
+        self.linear = linear
+        self.bilinear = tuple(bilinear) if bilinear is not None else None
+        self.transpose = transpose
+        self.jvp = jvp
+        self.linearize = linearize
+        self.nondiff = nondiff
+        self.batch = batch
+        self.elementwise = elementwise
+        self.multiple = multiple
+        self.carrier = carrier
+        self.collective = collective
+        self.effects = effects
+        self.stage = stage
+        self.prune = prune
+        self.show = show
+        self.eager: dict[Any, Any] = {}
+        self._types: dict[Any, tuple[avals.ShapedArray, ...]] = {}
+        registry[name] = self
+
+    def __call__(self, *args: Any, **params: Any) -> Any:
+        outs = current.trace.apply(self, args, params)
+        return outs if self.multiple else outs[0]
+
+    def bind(self, *args: Any, **params: Any) -> Any:
+        """Apply the operation under the current trace."""
+        return self(*args, **params)
+
+    def types(self, operands: tuple[avals.ShapedArray, ...], params: dict[str, Any]) -> tuple[avals.ShapedArray, ...]:
+        """Types of the results. Remembered, since most programs ask the same few questions again and again."""
+        if self.carrier:  # a memo keyed by params would keep every jaxpr alive
+            return tuple(self.type(*operands, **params))
+        key = (operands, tuple(params.items())) if params else operands
+        try:
+            found = self._types.get(key)
+        except TypeError:  # unhashable parameter
+            found, key = None, None
+        if found is None:
+            result = self.type(*operands, **params)
+            found = tuple(result) if self.multiple else (result,)
+            if key is not None:
+                if len(self._types) >= _MEMO_LIMIT:
+                    self._types.clear()
+                self._types[key] = found
+        return found
+
+    def effects_of(self, params: dict[str, Any]) -> frozenset:
+        """Effects of an equation with these parameters."""
+        return self.effects(params) if self.effects is not None else avals.NO_AXES
+
+    def __repr__(self) -> str:
+        return self.name
+
+    def __reduce__(self) -> tuple:
+        return named, (self.name,)
+
+
+ALL = "all"
+
+
+def is_unknown(operand: Any) -> bool:
+    """Whether a transpose rule's operand is one that the equation is linear in: rules get a variable for those."""
+    return operand.__class__ is Var
+
+
+# Every primitive by name: for parsing jaxprs, for tests over all of them, and for unpickling.
+registry: dict[str, Primitive] = {}
+
+
+def named(name: str) -> Primitive:
+    """The primitive of that name."""
+    return registry[name]

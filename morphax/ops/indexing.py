@@ -1,0 +1,1 @@
+"""Dynamic slices, gathers and scatters."""

@@ -1,0 +1,251 @@
+"""Compiling jaxprs and running what was compiled. Programs are kept by what they compute, not by who asked."""
+
+import collections
+import hashlib
+import threading
+import time
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from jaxlib import _jax
+
+from morphax.ir.avals import ShapedArray
+from morphax.ir.jaxpr import ClosedJaxpr, Jaxpr, Literal
+from morphax.runtime import array, backend, cache, lower, versions
+from morphax.support import config, dtypes
+
+# ---- executables ----------------------------------------------------------------------------------------------------
+
+_IN_FLIGHT = 16
+_in_flight: collections.deque[Any] = collections.deque(maxlen=_IN_FLIGHT)
+
+
+class Executable:
+    """A compiled program on one device, and what is needed to call it."""
+
+    __slots__ = ("device", "has_keys", "in_avals", "out_avals", "sharding", "xla", "_handlers", "_physical_in")
+
+    def __init__(self, xla: Any, device: Any, in_avals: Sequence[ShapedArray], out_avals: Sequence[ShapedArray]):
+        self.xla = xla
+        self.device = device
+        self.in_avals = tuple(in_avals)
+        self.out_avals = tuple(out_avals)
+        self.sharding = backend.single_device(device)
+        self.has_keys = any(isinstance(a.dtype, dtypes.KeyDType) for a in (*in_avals, *out_avals))
+        physical = [array.physical(a) for a in out_avals]
+        self._handlers = [[versions.result_handler(a, self.sharding, c) for a in physical] for c in (False, True)]
+        self._physical_in = [array.physical(a) for a in in_avals]
+
+    def __call__(self, args: Sequence[Any], committed: bool = False) -> list[Any]:
+        """Run the program on flat operands; asynchronous."""
+        buffers = [
+            x if x.__class__ is array.ArrayImpl and x._sharding is self.sharding else self.place(x, a)
+            for x, a in zip(args, self._physical_in, strict=True)
+        ]
+        outs = self.xla.execute_sharded(buffers).consume_with_handlers(self._handlers[committed])
+        return array.wrap_outputs(self.out_avals, outs) if self.has_keys else outs
+
+    def place(self, x: Any, aval: ShapedArray) -> Any:
+        """An operand as a buffer on the program's device."""
+        if isinstance(x, array.KeyArray):
+            x = x.base
+        if x.__class__ is array.ArrayImpl:
+            if x.is_deleted():
+                array._check_alive(x)
+            if x._sharding == self.sharding:
+                return x
+            return _jax.batched_device_put(aval, self.sharding, [x], [self.device], True, enable_x64=True)
+        return array.put(np.asarray(x, aval.dtype), aval, self.device, committed=False)
+
+
+# ---- what a program computes, as a key ------------------------------------------------------------------------------
+
+
+def fingerprint(jaxpr: Jaxpr) -> Any:
+    """A hashable value that is equal for programs that compute the same; None where a parameter cannot be hashed."""
+    found = jaxpr.memo.get("fingerprint")
+    if found is None:
+        try:
+            found = _fingerprint(jaxpr)
+            hash(found)
+        except TypeError:
+            found = ("unique", id(jaxpr))
+        jaxpr.memo["fingerprint"] = found
+    return None if found[0] == "unique" else found
+
+
+def _fingerprint(jaxpr: Jaxpr) -> tuple:
+    number: dict[Any, int] = {}
+    for v in (*jaxpr.constvars, *jaxpr.invars):
+        number[v] = len(number)
+
+    def atom(v: Any) -> Any:
+        if v.__class__ is Literal:
+            return (v.aval, np.asarray(v.val).tobytes())
+        return number[v]
+
+    rows = []
+    for eqn in jaxpr.eqns:
+        row = (eqn.primitive.name, tuple([atom(v) for v in eqn.invars]), _params(eqn.params))
+        for v in eqn.outvars:
+            number[v] = len(number)
+        rows.append(row)
+    inputs = tuple([v.aval for v in (*jaxpr.constvars, *jaxpr.invars)])
+    return (inputs, tuple(rows), tuple([atom(v) for v in jaxpr.outvars]))
+
+
+def _params(params: dict[str, Any]) -> tuple:
+    return tuple([(k, _param(v)) for k, v in params.items()]) if params else ()
+
+
+def _param(value: Any) -> Any:
+    if isinstance(value, Jaxpr):
+        return _fingerprint(value)
+    if isinstance(value, ClosedJaxpr):
+        return (_fingerprint(value.jaxpr), *map(id, value.consts))
+    if isinstance(value, (tuple, list)):
+        return tuple(map(_param, value))
+    return value
+
+
+# ---- compiling ------------------------------------------------------------------------------------------------------
+
+_PROGRAMS_KEPT = 2048
+_programs: collections.OrderedDict[Any, Executable] = collections.OrderedDict()
+_lock = threading.Lock()
+count = {"compiled": 0, "from_disk": 0}  # how many programs this process compiled, or read from the disk cache
+
+# Measured on single operations: half the compile time, and as fast to run.
+CHEAP: tuple[tuple[str, Any], ...] = (("xla_backend_optimization_level", 0), ("xla_llvm_disable_expensive_passes", True))
+if versions.HAS_FUSION_EMITTER_FLAG:
+    CHEAP += (("xla_cpu_use_fusion_emitters", False),)
+
+
+class Request(NamedTuple):
+    """What to compile, besides the jaxpr."""
+
+    device: Any
+    donated: tuple[bool, ...] = ()
+    options: tuple[tuple[str, Any], ...] = ()
+
+
+def compiled(jaxpr: Jaxpr, name: str, request: Request) -> Executable:
+    """The executable of a jaxpr; its constants are operands, first."""
+    key = (fingerprint(jaxpr), request, config.trace_context())
+    if key[0] is not None:
+        found = _programs.get(key)
+        if found is not None:
+            _programs.move_to_end(key)
+            return found
+    module = lowered(jaxpr, name, request)
+    executable = build(module, jaxpr, name, request)
+    if key[0] is not None:
+        with _lock:
+            _programs[key] = executable
+            if len(_programs) > _PROGRAMS_KEPT:
+                _programs.popitem(last=False)
+    return executable
+
+
+def clear() -> None:
+    """Forget every compiled program."""
+    _programs.clear()
+
+
+def lowered(jaxpr: Jaxpr, name: str, request: Request) -> Any:
+    """The StableHLO module of a jaxpr, donations marked."""
+    arg_attributes = None
+    if True in request.donated:
+        arg_attributes = _donations(jaxpr, request.donated)
+    return lower.lower(jaxpr, name, request.device.platform, arg_attributes)
+
+
+def _donations(jaxpr: Jaxpr, donated: Sequence[bool]) -> list[dict[str, str]]:
+    free: dict[tuple, list[int]] = collections.defaultdict(list)
+    for k, a in enumerate(jaxpr.out_avals):
+        free[a.shape, a.dtype].append(k)
+    attributes: list[dict[str, str]] = []
+    for v, give in zip((*jaxpr.constvars, *jaxpr.invars), donated, strict=True):
+        fitting = free.get((v.aval.shape, v.aval.dtype)) if give else None
+        if fitting:
+            attributes.append({"tf.aliasing_output": f"{fitting.pop(0)} : i32"})
+        else:
+            attributes.append({"jax.buffer_donor": "true"} if give else {})
+    return attributes
+
+
+def options(request: Request) -> Any:
+    """XLA's compile options for a program on one device."""
+    made = _jax.CompileOptions()
+    made.num_replicas = 1
+    made.num_partitions = 1
+    build_options = made.executable_build_options
+    build_options.num_replicas = 1
+    build_options.num_partitions = 1
+    build_options.device_assignment = _jax.DeviceAssignment.create(np.array([[request.device.id]], np.int32))
+    made.device_assignment = build_options.device_assignment
+    if request.options:
+        made.env_option_overrides = list(request.options)
+    return made
+
+
+def build(module: Any, jaxpr: Jaxpr, name: str, request: Request) -> Executable:
+    """Compile a lowered module, or take it from the disk cache."""
+    opts = options(request)
+    in_avals = [v.aval for v in (*jaxpr.constvars, *jaxpr.invars)]
+    kept = cache.enabled() and not any(option.startswith("xla_dump") for option, _ in request.options)
+    key = cache_key(module, opts, request) if kept else None
+    xla = None if key is None else _from_disk(key, opts, request)
+    if xla is None:
+        xla = _from_xla(module, key, opts, request)
+    return Executable(xla, request.device, in_avals, jaxpr.out_avals)
+
+
+def _from_disk(key: str, opts: Any, request: Request) -> Any:
+    stored = None if config.compilation_cache_check_contents.value else cache.load(key)
+    if stored is None:
+        return None
+    try:
+        xla = request.device.client.deserialize_executable(stored, _jax.DeviceList((request.device,)), opts)
+    except Exception:  # whatever XLA raises: compile anew, and overwrite the entry
+        cache.forget(key)
+        return None
+    count["from_disk"] += 1
+    return xla
+
+
+def _from_xla(module: Any, key: str | None, opts: Any, request: Request) -> Any:
+    client = request.device.client
+    started = time.perf_counter()
+    xla = client.compile_and_load(module, _jax.DeviceList((request.device,)), opts)
+    seconds = time.perf_counter() - started
+    count["compiled"] += 1
+    if key is None or seconds < config.persistent_cache_min_compile_time_secs.value:
+        return xla
+    try:
+        program = client.serialize_executable(xla)
+    except _jax.JaxRuntimeError:  # a platform whose programs cannot be written
+        return xla
+    if config.compilation_cache_check_contents.value:
+        cache.compare(key, program)
+    cache.store(key, program)
+    return xla
+
+
+_machine: dict[Any, bytes] = {}
+
+
+def cache_key(module: Any, opts: Any, request: Request) -> str:
+    """Name of the program in the disk cache: everything that the compiled code depends on."""
+    device = request.device
+    machine = _machine.get(device.platform)
+    if machine is None:
+        topology = _jax.get_topology_for_devices([device]).fingerprint()
+        parts = (versions.VERSION, device.client.platform_version, device.device_kind, topology, cache.surroundings())
+        machine = _machine[device.platform] = repr(parts).encode()
+    digest = hashlib.sha256(machine)
+    digest.update(opts.SerializeAsString())
+    with_lines = config.compilation_cache_include_metadata_in_key.value
+    digest.update(module.operation.get_asm(enable_debug_info=with_lines).encode())
+    return digest.hexdigest()

@@ -1,0 +1,159 @@
+"""Operations outside any transform: each is a compiled program of one operation, dispatched in C++."""
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+from jaxlib import _jax
+
+from morphax.ir import avals
+from morphax.ir.current import install_base
+from morphax.ir.jaxpr import Eqn, Jaxpr, Var
+from morphax.ir.primitive import Primitive
+from morphax.ir.trace import Trace, Tracer, leaked
+from morphax.runtime import array, backend, compile as compiling
+from morphax.support import tree
+
+
+class FastPath(NamedTuple):
+    """What the C++ dispatch needs to run a program again without Python. The names are jaxlib's."""
+
+    xla_executable: Any
+    out_pytree_def: Any
+    in_shardings: Any
+    out_shardings: Any
+    out_avals: Any
+    out_committed: Any
+    kept_var_bitvec: Any
+    in_device_local_layouts: Any
+    const_args: Any
+
+
+CACHE = _jax.PjitFunctionCache(4096)
+
+
+def fast_path(
+    executable: compiling.Executable, out_tree: Any, consts: Sequence[Any], committed: bool
+) -> FastPath | None:
+    """The C++ fast path of an executable, or None where C++ cannot take it."""
+    if executable.has_keys:
+        return None
+    inputs = len(executable.in_avals)
+    outputs = len(executable.out_avals)
+    return FastPath(
+        executable.xla,
+        out_tree,
+        [executable.sharding] * inputs,
+        [executable.sharding] * outputs,
+        list(executable.out_avals),
+        [committed] * outputs,
+        [True] * (inputs - len(consts)),
+        [None] * inputs,
+        list(consts),
+    )
+
+
+def shard_arg(x: Any, sharding: Any, layout: Any) -> Any:
+    """An argument that C++ cannot place by itself, on the device of `sharding`."""
+    return array.put(x, avals.typeof(x), next(iter(sharding.device_set)), committed=False)
+
+
+def device_of(args: Sequence[Any]) -> tuple[Any, bool]:
+    """The device of the committed operands, or the default one, and whether any was committed.
+
+    Raises:
+        ValueError: operands are committed to different devices.
+    """
+    chosen = None
+    for x in args:
+        base = x.base if isinstance(x, array.KeyArray) else x
+        if base.__class__ is array.ArrayImpl and base._committed:
+            device = base._sharding._device
+            if chosen is None:
+                chosen = device
+            elif device is not chosen and device != chosen:
+                raise ValueError(
+                    f"operands are committed to different devices, {chosen} and {device}. Move one with device_put."
+                )
+    return (backend.default_device(), False) if chosen is None else (chosen, True)
+
+
+class Eval(Trace):
+    """Runs primitives on concrete values."""
+
+    __slots__ = ()
+
+    def __init__(self) -> None:
+        self.parent = None
+        self.done = False
+
+    def apply(self, prim: Primitive, args: Sequence[Any], params: dict[str, Any]) -> list[Any]:
+        if prim.carrier:
+            return _run_carrier(prim, args, params)
+        key = tuple(params.items()) if params else ()
+        program = prim.eager.get(key)
+        if program is None:
+            program = prim.eager[key] = _program(prim, params)
+        return program(*args)
+
+
+EVAL = Eval()
+install_base(EVAL)
+_LIMIT = 4096
+
+
+def refuse_tracers(args: Sequence[Any]) -> None:
+    """Raise for traced values that reached the base trace: they outlived their transform."""
+    for x in args:
+        if isinstance(x, Tracer):
+            raise leaked(x)
+
+
+def _single(prim: Primitive, types: tuple[avals.ShapedArray, ...], params: dict[str, Any]) -> Jaxpr:
+    inputs = [Var(t) for t in types]
+    outs = [Var(t) for t in prim.types(types, params)]
+    return Jaxpr((), inputs, [Eqn(prim, inputs, params, outs, prim.effects_of(params))], outs, debug_name=prim.name)
+
+
+def _program(prim: Primitive, params: dict[str, Any]) -> Callable[..., list[Any]]:
+    """The operation with fixed parameters, for operands of any types."""
+    if len(prim.eager) >= _LIMIT:
+        prim.eager.clear()
+    known: dict[Any, compiling.Executable] = {}
+
+    def miss(*args: Any) -> tuple[list[Any], FastPath | None]:
+        refuse_tracers(args)
+        types = tuple([avals.operand_type(x) for x in args])
+        device, committed = device_of(args)
+        executable = known.get((types, device))
+        if executable is None:
+            jaxpr = _single(prim, types, params)
+            request = compiling.Request(device, options=compiling.CHEAP if device.platform == "cpu" else ())
+            executable = known[types, device] = compiling.compiled(jaxpr, prim.name, request)
+        outs = executable(args, committed)
+        return outs, fast_path(executable, _list_tree(len(outs)), (), committed)
+
+    return _jax.pjit(prim.name, None, miss, [], [], (prim.name,), tree.registry, shard_arg, CACHE)
+
+
+_list_trees: dict[int, Any] = {}
+
+
+def _list_tree(size: int) -> Any:
+    found = _list_trees.get(size)
+    if found is None:
+        found = _list_trees[size] = tree.flatten([0] * size)[1]
+    return found
+
+
+def _run_carrier(prim: Primitive, args: Sequence[Any], params: dict[str, Any]) -> list[Any]:
+    refuse_tracers(args)
+    jaxpr = next(p for p in params.values() if isinstance(p, Jaxpr))
+    types = tuple([avals.operand_type(x) for x in args])
+    device, committed = device_of(args)
+    # In the jaxpr's own memo, so that it lives as long as the jaxpr.
+    key = ("eager", prim, types, device, tuple([(k, v) for k, v in params.items() if v is not jaxpr]))
+    executable = jaxpr.memo.get(key)
+    if executable is None:
+        executable = compiling.compiled(_single(prim, types, params), jaxpr.debug_name or prim.name, compiling.Request(device))
+        jaxpr.memo[key] = executable
+    return executable(args, committed)

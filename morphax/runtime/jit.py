@@ -1,0 +1,575 @@
+"""`jit`: trace once for each signature, compile once for each program, dispatch repeated calls in C++."""
+
+import inspect
+import warnings
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from jaxlib import _jax
+
+from morphax.control.call import call
+from morphax.ir import avals
+from morphax.ir.current import base, current
+from morphax.ir.jaxpr import ClosedJaxpr, Jaxpr, evaluate
+from morphax.ir.trace import Tracer, close, stage
+from morphax.runtime import array, backend, eager
+from morphax.runtime import compile as compiling
+from morphax.support import config, tree
+from morphax.support.tracebacks import api_boundary
+from morphax.transforms.flat import FlatFun, argument_path, check_callable, check_leaf, dce_names, name_of
+
+_TRACES_KEPT = 1024
+UNSPECIFIED = type("UnspecifiedValue", (), {"__repr__": lambda self: "UnspecifiedValue"})()
+
+
+class Traced:
+    """A function traced for one signature: a jaxpr, its constants and the structure of its output.
+
+    What `jit(f).trace(...)` returns; `lower()` goes on to StableHLO.
+    """
+
+    __slots__ = (
+        "_state",
+        "consts",
+        "donated",
+        "executables",
+        "in_tree",
+        "kept",
+        "name",
+        "open_jaxpr",
+        "out_tree",
+        "program",
+        "types",
+    )
+
+    def __init__(self, state: "Jit", jaxpr: Jaxpr, consts: list[Any], in_tree: Any, out_tree: Any, donated: Any):
+        self._state = state
+        self.name = state.name
+        self.open_jaxpr = jaxpr
+        self.consts = consts
+        self.in_tree = in_tree
+        self.out_tree = out_tree
+        self.types = jaxpr.in_avals
+        self.donated = donated
+        self.program = close(jaxpr)  # one object, so that what is derived from it is derived once
+        self.executables: dict[Any, compiling.Executable] = {}
+        used = {v for eqn in jaxpr.eqns for v in eqn.invars} | set(jaxpr.outvars) if not state.keep_unused else None
+        self.kept = [used is None or v in used for v in jaxpr.invars]
+
+    @property
+    def fun_name(self) -> str:
+        return self.name
+
+    @property
+    def jaxpr(self) -> ClosedJaxpr:
+        return ClosedJaxpr(self.open_jaxpr, self.consts)
+
+    @property
+    def out_info(self) -> Any:
+        return tree.unflatten(self.out_tree, [avals.ShapeDtypeStruct.of(a) for a in self.program.out_avals])
+
+    @property
+    def in_avals(self) -> Any:
+        return tree.unflatten(self.in_tree, self.types)
+
+    @property
+    def args_info(self) -> Any:
+        return tree.unflatten(self.in_tree, [avals.ShapeDtypeStruct.of(a) for a in self.types])
+
+    def lower(self, *, lowering_platforms: Sequence[str] | None = None, _private_parameters: Any = None) -> "Lowered":
+        """The StableHLO module of the traced function."""
+        device = self._state.device or backend.default_device()
+        return Lowered(self, device)
+
+    def pruned(self) -> Jaxpr:
+        """The program without the inputs that it does not read."""
+        if all(self.kept):
+            return self.program
+        found = self.program.memo.get("kept")
+        if found is None:
+            count = len(self.consts)
+            keep = [True] * count + self.kept
+            inputs = [v for v, k in zip(self.program.invars, keep, strict=True) if k]
+            found = Jaxpr((), inputs, self.program.eqns, self.program.outvars, self.program.effects, self.name)
+            self.program.memo["kept"] = found
+        return found
+
+    def request(self, device: Any) -> compiling.Request:
+        """What to compile for a device."""
+        donated: tuple[bool, ...] = ()
+        if True in self.donated:
+            given = [d for d, k in zip(self.donated, self.kept, strict=True) if k]
+            donated = (*[False] * len(self.consts), *given)
+        return compiling.Request(device, donated, self._state.compiler_options)
+
+    def executable(self, device: Any) -> compiling.Executable:
+        """The compiled program for a device."""
+        found = self.executables.get(device)
+        if found is None:
+            found = compiling.compiled(self.pruned(), f"jit_{self.name}", self.request(device))
+            self.executables[device] = found
+        return found
+
+
+class Jit:
+    """State of one jitted function: its options, its traces, and the ledger of its cache misses."""
+
+    def __init__(
+        self,
+        fun: Callable[..., Any],
+        static_argnums: tuple[int, ...],
+        static_argnames: tuple[str, ...],
+        donate_argnums: tuple[int, ...],
+        donate_argnames: tuple[str, ...],
+        keep_unused: bool,
+        device: Any,
+        inline: bool,
+        compiler_options: tuple[tuple[str, Any], ...],
+    ):
+        self.fun = fun
+        self.name = name_of(fun)
+        self.static_argnums = static_argnums
+        self.static_argnames = static_argnames
+        self.donate_argnums = donate_argnums
+        self.donate_argnames = donate_argnames
+        self.keep_unused = keep_unused
+        self.device = device
+        self.inline = inline
+        self.compiler_options = compiler_options
+        self.traces: dict[Any, Traced] = {}
+        self.ledger: list[dict[str, Any]] = []
+
+    # ---- signatures ----
+
+    def split(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any], Any]:
+        """Dynamic positional arguments, dynamic keyword arguments, and the static ones as a key."""
+        if not self.static_argnums and not self.static_argnames:
+            return args, kwargs, ()
+        count = len(args)
+        nums = {n % count if n < 0 else n for n in self.static_argnums if -count <= n < count}
+        static = tuple([(i, args[i]) for i in sorted(nums)])
+        names = tuple([(k, kwargs[k]) for k in self.static_argnames if k in kwargs])
+        for where, value in (*static, *names):
+            try:
+                hash(value)
+            except TypeError:
+                raise ValueError(
+                    f"jit: the static argument {where!r} of {self.name} is {value!r:.60} of type "
+                    f"{type(value).__name__}, which is not hashable. Static arguments are keys of the cache of compiled "
+                    "programs: pass a tuple instead of a list, or make the argument dynamic."
+                ) from None
+        dynamic = tuple([a for i, a in enumerate(args) if i not in nums])
+        return dynamic, {k: v for k, v in kwargs.items() if k not in self.static_argnames}, (count, static, names)
+
+    def merged(self, static: Any) -> Callable[..., Any]:
+        """`fun` as a function of the dynamic arguments."""
+        if not static:
+            return self.fun
+        count, positional, named = static
+        fixed = dict(positional)
+
+        def with_static(*dynamic: Any, **kwargs: Any) -> Any:
+            given = iter(dynamic)
+            return self.fun(*[fixed[i] if i in fixed else next(given) for i in range(count)], **kwargs, **dict(named))
+
+        with_static.__name__ = self.name
+        return with_static
+
+    def signature(self, args: Any, kwargs: Any) -> tuple[list[Any], Any, tuple[avals.ShapedArray, ...], Any]:
+        """Leaves, structure, types and static arguments of a call."""
+        dynamic, named, static = self.split(args, kwargs)
+        leaves, in_tree = tree.flatten((dynamic, named))
+        types = []
+        for k, leaf in enumerate(leaves):
+            try:
+                types.append(leaf.aval)
+            except AttributeError:
+                types.append(check_leaf("jit", leaf, lambda: self._path(dynamic, named, k)))  # noqa: B023 - at once
+        return leaves, in_tree, tuple(types), static
+
+    def _path(self, args: Any, kwargs: Any, position: int) -> str:
+        return f"{argument_path(tree.leaves_with_path((args, kwargs))[position][0])} of {self.name}"
+
+    # ---- tracing ----
+
+    def trace(self, in_tree: Any, types: tuple[avals.ShapedArray, ...], static: Any) -> Traced:
+        """The trace for a signature, made now if there is none."""
+        key = (in_tree, types, static, config.trace_context())
+        try:
+            found = self.traces.get(key)
+        except TypeError as error:
+            raise ValueError(f"jit: a static argument of {self.name} cannot be compared: {error}.") from None
+        if found is not None:
+            return found
+        flat = FlatFun(self.merged(static), in_tree, "jit")
+        jaxpr, consts = stage(flat, types, self.name, dce_names(in_tree))
+        traced = Traced(self, jaxpr, consts, in_tree, flat.out_tree, self._donated(in_tree, static))
+        self._note(key)
+        # A trace that closes over a traced value belongs to the transform around it, and must not outlive it.
+        if not any(isinstance(c, Tracer) for c in consts):
+            if len(self.traces) >= _TRACES_KEPT:
+                self.traces.clear()
+            self.traces[key] = traced
+        return traced
+
+    def _donated(self, in_tree: Any, static: Any) -> tuple[bool, ...]:
+        if not self.donate_argnums and not self.donate_argnames:
+            return (False,) * in_tree.num_leaves
+        args, kwargs = tree.unflatten(in_tree, [False] * in_tree.num_leaves)
+        fixed = dict(static[1]) if static else {}
+        count = len(args) + len(fixed)
+        places = [i for i in range(count) if i not in fixed]
+        nums = {n % count for n in self.donate_argnums if -count <= n < count}
+        marked = [tree.map(lambda _, i=i: i in nums, a) for i, a in zip(places, args, strict=True)]
+        named = {k: tree.map(lambda _, k=k: k in self.donate_argnames, v) for k, v in kwargs.items()}
+        return tuple(tree.leaves((tuple(marked), named)))
+
+    def _note(self, key: Any) -> None:
+        in_tree, types, static, flags = key
+        entry = {"in_tree": in_tree, "types": types, "static": static, "flags": flags, "why": "first call"}
+        if self.ledger:
+            entry["why"] = min((_difference(old, entry) for old in self.ledger), key=len)
+        self.ledger.append(entry)
+        if config.explain_cache_misses.value or config.log_compiles.value:
+            warnings.warn(f"jit: tracing {self.name} for {', '.join(map(str, types))}: {entry['why']}", stacklevel=2)
+
+    # ---- calling ----
+
+    def miss(self, *args: Any, **kwargs: Any) -> tuple[Any, Any, bool]:
+        """What C++ calls for a signature that it does not know."""
+        if config.disable_jit.value:
+            return self.fun(*args, **kwargs), None, False
+        leaves, in_tree, types, static = self.signature(args, kwargs)
+        traced = self.trace(in_tree, types, static)
+        if current.trace is not base():
+            return self.bind(traced, leaves), None, False
+        for x in leaves:
+            if isinstance(x, Tracer):
+                return self.bind(traced, leaves), None, False
+        return self.run(traced, leaves)
+
+    def bind(self, traced: Traced, leaves: Sequence[Any]) -> Any:
+        """Call under a transform: the program becomes one equation."""
+        if self.inline and current.trace is not base():
+            outs = _inline(traced, leaves)
+        else:
+            outs = call(*traced.consts, *leaves, jaxpr=traced.program, name=self.name)
+        return tree.unflatten(traced.out_tree, outs)
+
+    def run(self, traced: Traced, leaves: Sequence[Any]) -> tuple[Any, Any, bool]:
+        """Run on concrete values, and the fast path for the next call."""
+        operands = [x for x, k in zip(leaves, traced.kept, strict=True) if k]
+        device, committed = (self.device, True) if self.device is not None else eager.device_of(leaves)
+        executable = traced.executable(device)
+        outs = executable([*traced.consts, *operands], committed)
+        fast = None
+        if not executable.has_keys and not any(isinstance(x, array.KeyArray) for x in leaves):
+            fast = eager.fast_path(executable, traced.out_tree, traced.consts, committed)._replace(
+                kept_var_bitvec=traced.kept
+            )
+        return tree.unflatten(traced.out_tree, outs), fast, False
+
+
+def _inline(traced: Traced, leaves: Sequence[Any]) -> list[Any]:
+    return evaluate(traced.program, (), [*traced.consts, *leaves])
+
+
+def _difference(old: dict[str, Any], new: dict[str, Any]) -> str:
+    if old["in_tree"] != new["in_tree"]:
+        return "the structure of the arguments differs from every earlier call"
+    parts = [f"leaf {k} was {a} and is {b}" for k, (a, b) in enumerate(zip(old["types"], new["types"], strict=True)) if a != b]
+    if old["static"] != new["static"]:
+        parts.append("a static argument has another value")
+    if old["flags"] != new["flags"]:
+        parts.append("a configuration flag was changed")
+    return "; ".join(parts) or "the earlier trace closed over values of a transform"
+
+
+# ---- the public function ---------------------------------------------------------------------------------------------
+
+
+def _numbers(what: str, value: Any) -> tuple[int, ...]:
+    if value is None:
+        return ()
+    values = (value,) if isinstance(value, (int, np.integer)) else tuple(value)
+    if not all(isinstance(v, (int, np.integer)) for v in values):
+        raise TypeError(f"jit: {what} must be an int or a sequence of ints; it is {value!r}.")
+    return tuple(int(v) for v in values)
+
+
+def _names(what: str, value: Any) -> tuple[str, ...]:
+    if value is None:
+        return ()
+    values = (value,) if isinstance(value, str) else tuple(value)
+    if not all(isinstance(v, str) for v in values):
+        raise TypeError(f"jit: {what} must be a string or a sequence of strings; it is {value!r}.")
+    return values
+
+
+def _complete(
+    fun: Any, nums: tuple[int, ...], names: tuple[str, ...], what: str
+) -> tuple[tuple[int, ...], tuple[str, ...]]:
+    """Positions and names of the same parameters, so that each may be passed either way."""
+    try:
+        parameters = list(inspect.signature(fun).parameters.values())
+    except (ValueError, TypeError):
+        return nums, names
+    positional = [p for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+    takes_all = any(p.kind is p.VAR_POSITIONAL for p in parameters)
+    takes_any = any(p.kind is p.VAR_KEYWORD for p in parameters)
+    for n in nums:
+        if not takes_all and not -len(positional) <= n < len(positional):
+            raise ValueError(
+                f"jit: {what}argnums has {n}, but {name_of(fun)} takes {len(positional)} positional arguments."
+            )
+    known = {p.name for p in parameters if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)}
+    for name in names:
+        if not takes_any and name not in known:
+            raise ValueError(f"jit: {what}argnames has {name!r}, but {name_of(fun)} has no such parameter: {sorted(known)}.")
+    all_nums = set(nums) | {i for i, p in enumerate(positional) if p.name in names}
+    by_name = {positional[n].name for n in nums if -len(positional) <= n < len(positional)
+               and positional[n].kind is inspect.Parameter.POSITIONAL_OR_KEYWORD}  # fmt: skip
+    return tuple(sorted(all_nums)), tuple(sorted(set(names) | by_name))
+
+
+def jit(
+    fun: Any = UNSPECIFIED,
+    /,
+    *,
+    in_shardings: Any = UNSPECIFIED,
+    out_shardings: Any = UNSPECIFIED,
+    static_argnums: int | Sequence[int] | None = None,
+    static_argnames: str | Sequence[str] | None = None,
+    donate_argnums: int | Sequence[int] | None = None,
+    donate_argnames: str | Sequence[str] | None = None,
+    keep_unused: bool = False,
+    device: Any = None,
+    backend: str | None = None,
+    inline: bool = False,
+    compiler_options: dict[str, Any] | None = None,
+) -> Any:
+    """`fun` compiled by XLA, once for each combination of argument types and static values.
+
+    Args:
+        fun: pure function of pytrees of arrays. Without it, a decorator is returned.
+        in_shardings: unspecified, or None, or one device's sharding.
+        out_shardings: as `in_shardings`.
+        static_argnums: positions of arguments that are part of the program; their values must be hashable.
+        static_argnames: the same by name.
+        donate_argnums: positions of arguments whose buffers the program may reuse; they are deleted by the call.
+        donate_argnames: the same by name.
+        keep_unused: pass arguments to the program that it does not read.
+        device: where to run, instead of where the arguments are.
+        backend: platform whose first device is used.
+        inline: under another transform, put the operations into the caller instead of a call.
+        compiler_options: XLA flags by name.
+
+    Returns:
+        A function with the same signature, and with `lower`, `trace`, `eval_shape`, `clear_cache` and `cache_report`.
+
+    Raises:
+        TypeError: an argument that is not an array, or a wrong option.
+        ValueError: a static argument that is not hashable.
+
+    >>> from morphax import numpy as jnp
+    >>> float(jit(lambda x: x * x + 2.0)(jnp.float32(3.0)))
+    11.0
+    """
+    options = {
+        "static_argnums": static_argnums,
+        "static_argnames": static_argnames,
+        "donate_argnums": donate_argnums,
+        "donate_argnames": donate_argnames,
+    }
+    if fun is UNSPECIFIED:
+        return lambda f: jit(
+            f, in_shardings=in_shardings, out_shardings=out_shardings, keep_unused=keep_unused, device=device,
+            backend=backend, inline=inline, compiler_options=compiler_options, **options,
+        )  # fmt: skip
+    check_callable("jit", fun)
+    for what, given in (("in_shardings", in_shardings), ("out_shardings", out_shardings)):
+        if given is not UNSPECIFIED and given is not None:
+            device = _one_device(what, given, device)
+    return _jit(fun, options, keep_unused, _device(device, backend), inline, compiler_options)
+
+
+def _one_device(what: str, given: Any, device: Any) -> Any:
+    devices = set()
+    for sharding in tree.leaves(given):
+        devices |= set(getattr(sharding, "device_set", ()))
+    if len(devices) != 1:
+        raise ValueError(f"jit: {what}={given!r} spans {len(devices)} devices; give the sharding of a single device.")
+    return next(iter(devices))
+
+
+def _device(device: Any, platform: str | None) -> Any:
+    if device is None:
+        return None if platform is None else backend.local_devices(backend=platform)[0]
+    if platform is not None:
+        raise ValueError("jit: give device or backend, not both.")
+    return device
+
+
+def _jit(
+    fun: Any, options: dict[str, Any], keep_unused: bool, device: Any, inline: bool, compiler_options: Any
+) -> Any:
+    static = _complete(
+        fun,
+        _numbers("static_argnums", options["static_argnums"]),
+        _names("static_argnames", options["static_argnames"]),
+        "static_",
+    )
+    donated = _complete(
+        fun,
+        _numbers("donate_argnums", options["donate_argnums"]),
+        _names("donate_argnames", options["donate_argnames"]),
+        "donate_",
+    )
+    if set(static[0]) & set(donated[0]):
+        raise ValueError(f"jit: arguments {sorted(set(static[0]) & set(donated[0]))} of {name_of(fun)} are static and donated.")
+    state = Jit(
+        fun, *static, *donated, keep_unused, device, inline, tuple(sorted((compiler_options or {}).items()))
+    )
+    made = _jax.pjit(
+        state.name,
+        fun,
+        api_boundary(state.miss),
+        list(static[0]),
+        list(static[1]),
+        (state.name, id(state)),
+        tree.registry,
+        eager.shard_arg,
+        eager.CACHE,
+    )
+    for attribute in ("__module__", "__name__", "__qualname__", "__doc__", "__annotations__"):
+        if hasattr(fun, attribute):
+            setattr(made, attribute, getattr(fun, attribute))
+    made.__wrapped__ = fun
+    made.trace = api_boundary(lambda *args, **kwargs: _traced(state, args, kwargs))
+    made.lower = api_boundary(lambda *args, **kwargs: _traced(state, args, kwargs).lower())
+    made.eval_shape = api_boundary(lambda *args, **kwargs: _traced(state, args, kwargs).out_info)
+    made.clear_cache = lambda: (state.traces.clear(), made._clear_cache(), None)[-1]
+    made.cache_report = lambda: report(state)
+    return made
+
+
+def _traced(state: Jit, args: Any, kwargs: Any) -> Traced:
+    leaves, in_tree, types, static = state.signature(args, kwargs)
+    return state.trace(in_tree, types, static)
+
+
+def report(state: Jit) -> str:
+    """One line for each trace of a function: its types, and what differed from the nearest earlier call.
+
+    >>> f = jit(lambda x: x)
+    >>> f(1.0).item(), f(1).item()
+    (1.0, 1)
+    >>> print(f.cache_report())
+    <lambda>: 2 traces
+      1. (f32[]): first call
+      2. (i32[]): leaf 0 was f32[] and is i32[]
+    """
+    lines = [f"{state.name}: {len(state.ledger)} trace{'s' if len(state.ledger) != 1 else ''}"]
+    for k, entry in enumerate(state.ledger, 1):
+        lines.append(f"  {k}. ({', '.join(map(str, entry['types']))}): {entry['why']}")
+    return "\n".join(lines)
+
+
+# ---- ahead of time ---------------------------------------------------------------------------------------------------
+
+
+class Lowered:
+    """A function lowered to StableHLO for one signature: what `jit(f).lower(...)` returns."""
+
+    __slots__ = ("_device", "_module", "_traced")
+
+    def __init__(self, traced: Traced, device: Any):
+        self._traced = traced
+        self._device = device
+        self._module = compiling.lowered(traced.pruned(), f"jit_{traced.name}", traced.request(device))
+
+    in_tree = property(lambda self: self._traced.in_tree)
+    out_tree = property(lambda self: self._traced.out_tree)
+    in_avals = property(lambda self: self._traced.in_avals)
+    out_info = property(lambda self: self._traced.out_info)
+    args_info = property(lambda self: self._traced.args_info)
+
+    def as_text(self, dialect: str | None = None, *, debug_info: bool = False) -> str:
+        """The module as StableHLO text."""
+        if dialect not in (None, "stablehlo"):
+            raise ValueError(f"as_text: dialect must be 'stablehlo'; it is {dialect!r}. compile().as_text() gives HLO.")
+        return self._module.operation.get_asm(enable_debug_info=debug_info)
+
+    def compiler_ir(self, dialect: str | None = None) -> Any:
+        """The module as an MLIR object."""
+        return self._module
+
+    def cost_analysis(self) -> dict[str, float]:
+        """XLA's estimate of operations and bytes, of the compiled program."""
+        return self.compile().cost_analysis()
+
+    @api_boundary
+    def compile(self, compiler_options: dict[str, Any] | None = None) -> "Compiled":
+        """The executable for this signature."""
+        traced = self._traced
+        request = traced.request(self._device)
+        if compiler_options:
+            request = request._replace(options=tuple(sorted(compiler_options.items())))
+        module = self._module
+        return Compiled(traced, compiling.build(module, traced.pruned(), f"jit_{traced.name}", request))
+
+
+class Compiled:
+    """An executable for one signature: what `jit(f).lower(...).compile()` returns. Call it with arguments of the same
+    structure and types."""
+
+    __slots__ = ("_executable", "_traced")
+
+    def __init__(self, traced: Traced, executable: compiling.Executable):
+        self._traced = traced
+        self._executable = executable
+
+    in_tree = property(lambda self: self._traced.in_tree)
+    out_tree = property(lambda self: self._traced.out_tree)
+    in_avals = property(lambda self: self._traced.in_avals)
+    out_info = property(lambda self: self._traced.out_info)
+    args_info = property(lambda self: self._traced.args_info)
+
+    def as_text(self) -> str:
+        """The optimised program as HLO text."""
+        return "\n\n".join(m.to_string() for m in self._executable.xla.hlo_modules())
+
+    def cost_analysis(self) -> dict[str, float]:
+        """XLA's estimate of the work: 'flops', 'bytes accessed' and others."""
+        found = self._executable.xla.cost_analysis()
+        return found[0] if isinstance(found, list) else found
+
+    def memory_analysis(self) -> Any:
+        """Bytes of arguments, outputs, temporaries and code."""
+        return self._executable.xla.get_compiled_memory_stats()
+
+    def runtime_executable(self) -> Any:
+        """jaxlib's executable."""
+        return self._executable.xla
+
+    @api_boundary
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        traced = self._traced
+        dynamic, named, _ = traced._state.split(args, kwargs)
+        leaves, in_tree = tree.flatten((dynamic, named))
+        if in_tree != traced.in_tree:
+            raise TypeError(
+                f"{traced.name}: compiled for arguments of structure {traced.in_tree}; called with {in_tree}."
+            )
+        for k, (x, want) in enumerate(zip(leaves, traced.types, strict=True)):
+            got = avals.typeof(x)
+            if (got.shape, got.dtype) != (want.shape, want.dtype):
+                where = argument_path(tree.leaves_with_path((dynamic, named))[k][0])
+                raise TypeError(f"{traced.name}: compiled for {where} of type {want}; called with {got}.")
+        if any(isinstance(x, Tracer) for x in leaves):
+            raise TypeError(f"{traced.name}: a compiled function cannot be called with traced values; use jit instead.")
+        operands = [x for x, k in zip(leaves, traced.kept, strict=True) if k]
+        outs = self._executable([*traced.consts, *operands], True)
+        return tree.unflatten(traced.out_tree, outs)
+

@@ -1,0 +1,372 @@
+"""From a jaxpr to one StableHLO module, with the raw MLIR operation builder.
+
+Lowering rules get a `Lowering` and plain Python values: attributes are written in MLIR's syntax and parsed once for
+each text, so that no rule touches jaxlib.
+"""
+
+import threading
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from jaxlib import _jax
+from jaxlib.mlir import ir
+from jaxlib.mlir._mlir_libs import _jax_mlir_ext
+from jaxlib.mlir.dialects import chlo, func, stablehlo
+
+from morphax.ir.avals import ShapedArray
+from morphax.ir.jaxpr import Jaxpr, Literal
+from morphax.ops.family import typeof
+from morphax.support import dtypes
+
+_create = ir.Operation.create
+_registry = ir.DialectRegistry()
+_jax_mlir_ext.register_dialects(_registry)
+
+# ---- types and attributes, one MLIR context per thread ---------------------------------------------------------------
+
+_ELEMENT = {
+    "bool": "i1", "int2": "i2", "int4": "i4", "int8": "i8", "int16": "i16", "int32": "i32", "int64": "i64",
+    "uint2": "ui2", "uint4": "ui4", "uint8": "ui8", "uint16": "ui16", "uint32": "ui32", "uint64": "ui64",
+    "float16": "f16", "bfloat16": "bf16", "float32": "f32", "float64": "f64",
+    "complex64": "complex<f32>", "complex128": "complex<f64>",
+    "float4_e2m1fn": "f4E2M1FN", "float8_e3m4": "f8E3M4", "float8_e4m3": "f8E4M3", "float8_e4m3fn": "f8E4M3FN",
+    "float8_e4m3fnuz": "f8E4M3FNUZ", "float8_e4m3b11fnuz": "f8E4M3B11FNUZ", "float8_e5m2": "f8E5M2",
+    "float8_e5m2fnuz": "f8E5M2FNUZ", "float8_e8m0fnu": "f8E8M0FNU", "float0": "i1",
+}  # fmt: skip
+
+
+def element(dtype: Any) -> str:
+    """A dtype in MLIR's syntax. Random keys are unsigned words."""
+    return "ui32" if isinstance(dtype, dtypes.KeyDType) else _ELEMENT[dtype.name if dtype != dtypes.float0 else "float0"]
+
+
+def physical_shape(aval: ShapedArray) -> tuple[int, ...]:
+    """Shape of the buffer: random keys have their words in further axes."""
+    return aval.shape + aval.dtype.key_shape if isinstance(aval.dtype, dtypes.KeyDType) else aval.shape
+
+
+class Context(threading.local):
+    """An MLIR context with what was made in it: contexts are not thread-safe, and new ones are slow to fill."""
+
+    def __init__(self) -> None:
+        self.mlir = ir.Context()
+        self.mlir.append_dialect_registry(_registry)
+        self.mlir.load_all_available_dialects()
+        self.mlir.enable_multithreading(False)
+        stablehlo.register_dialect(self.mlir)
+        chlo.register_dialect(self.mlir)
+        self.unknown = ir.Location.unknown(self.mlir)
+        self.types: dict[ShapedArray, Any] = {}
+        self.attributes: dict[str, Any] = {}
+        self.locations: dict[Any, Any] = {}
+
+    def type(self, aval: ShapedArray) -> Any:
+        """The tensor type of an array type."""
+        found = self.types.get(aval)
+        if found is None:
+            if len(self.types) > 4096:
+                self.types.clear()
+            found = self.types[aval] = ir.RankedTensorType.get(
+                physical_shape(aval), self.parse_type(element(aval.dtype)), loc=self.unknown
+            )
+        return found
+
+    def parse_type(self, text: str) -> Any:
+        return ir.Type.parse(text, self.mlir)
+
+    def attribute(self, text: str) -> Any:
+        """The attribute written `text`."""
+        found = self.attributes.get(text)
+        if found is None:
+            if len(self.attributes) > 4096:
+                self.attributes.clear()
+            found = self.attributes[text] = ir.Attribute.parse(text, self.mlir)
+        return found
+
+    def location(self, name: str, source: Any) -> Any:
+        """Where an equation was written, as an MLIR location."""
+        if source is None:
+            return self.unknown
+        code, offset, scope = source
+        key = (code.co_filename, code.co_name, code.co_firstlineno, offset, scope, name)
+        found = self.locations.get(key)
+        if found is None:
+            if len(self.locations) > 16384:
+                self.locations.clear()
+            line = _jax.Traceback.code_addr2line(code, offset)
+            file = ir.Location.file(code.co_filename, line, 0, self.mlir)
+            label = f"{scope}/{name}" if scope else name
+            found = self.locations[key] = ir.Location.name(label, file, self.mlir)
+        return found
+
+
+_context = Context()
+
+
+def ints(values: Sequence[int]) -> str:
+    """A dense array of 64-bit integers in MLIR's syntax."""
+    return f"array<i64: {', '.join(map(str, values))}>" if values else "array<i64>"
+
+
+# ---- lowering --------------------------------------------------------------------------------------------------------
+
+_RETURN = "stablehlo.return"
+BlockFun = Callable[..., Sequence[Any]]
+
+
+class Lowering:
+    """Emits the operations of one function; what lowering rules use."""
+
+    def __init__(self, module: "Module", block_insertion: Any, mlir: Context):
+        self.module = module
+        self.platform = module.platform
+        self._ip = block_insertion
+        self._mlir = mlir
+        self._location = mlir.unknown
+        self._constants: dict[Any, Any] = {}
+
+    def op(
+        self,
+        name: str,
+        outs: Sequence[ShapedArray],
+        operands: Sequence[Any],
+        attributes: dict[str, str] | None = None,
+        regions: Sequence[tuple[Sequence[ShapedArray], BlockFun]] = (),
+    ) -> list[Any]:
+        """Emit one operation and return its results.
+
+        Args:
+            name: such as "stablehlo.add".
+            outs: types of the results.
+            operands: MLIR values.
+            attributes: in MLIR's syntax; a value "unit" stands for a unit attribute.
+            regions: per region the types of its block's arguments, and a function from the arguments to the results.
+        """
+        mlir = self._mlir
+        parsed = None
+        if attributes:
+            parsed = {k: mlir.attribute(v) for k, v in attributes.items()}
+        made = _create(
+            name,
+            [mlir.type(a) for a in outs],
+            operands,
+            parsed,
+            regions=len(regions),
+            loc=self._location,
+            ip=self._ip,
+        )
+        for region, (types, body) in zip(made.regions, regions, strict=True) if regions else ():
+            self._fill(region, types, body)
+        return [made.result] if len(outs) == 1 else list(made.results)
+
+    def _fill(self, region: Any, types: Sequence[ShapedArray], body: BlockFun) -> None:
+        mlir = self._mlir
+        with mlir.mlir:
+            block = region.blocks.append(*[mlir.type(a) for a in types], arg_locs=[self._location] * len(types))
+        outside, constants = self._ip, self._constants
+        self._ip, self._constants = ir.InsertionPoint(block), dict(constants)
+        results = body(*block.arguments)
+        _create(_RETURN, [], list(results), loc=self._location, ip=self._ip)
+        self._ip, self._constants = outside, constants
+
+    def key_words(self, aval: ShapedArray) -> tuple[int, ...]:
+        """Sizes of the axes that the words of random keys add to an operand; none for other dtypes."""
+        return aval.dtype.key_shape if isinstance(aval.dtype, dtypes.KeyDType) else ()
+
+    def constant(self, value: Any, aval: ShapedArray) -> Any:
+        """A constant: a scalar, splat to the shape of `aval`, or an array of that shape."""
+        array = np.asarray(value, aval.dtype)
+        key = (array.tobytes(), aval) if array.ndim == 0 else None
+        found = self._constants.get(key) if key is not None else None
+        if found is None:
+            mlir = self._mlir
+            attribute = _dense(array, mlir.type(aval), mlir)
+            found = _create(
+                "stablehlo.constant", [mlir.type(aval)], [], {"value": attribute}, loc=self._location, ip=self._ip
+            ).result
+            if key is not None:
+                self._constants[key] = found
+        return found
+
+    def broadcast(self, x: Any, aval: ShapedArray, shape: Sequence[int], dims: Sequence[int]) -> Any:
+        """`x` of type `aval` broadcast to `shape`, its dimensions going to `dims`."""
+        if aval.shape == tuple(shape):
+            return x
+        out = ShapedArray(tuple(shape), aval.dtype)
+        words = range(len(shape), len(physical_shape(out)))
+        return self.op("stablehlo.broadcast_in_dim", (out,), (x,), {"broadcast_dimensions": ints((*dims, *words))})[0]
+
+    def reduce(
+        self, combiner: str, aval: ShapedArray, out: ShapedArray, x: Any, identity: Any, axes: Sequence[int]
+    ) -> list[Any]:
+        """Reduction of `x` over `axes` by a binary operation such as "stablehlo.add"."""
+        element_type = ShapedArray((), aval.dtype)
+        start = self.constant(identity, element_type)
+
+        def body(a: Any, b: Any) -> list[Any]:
+            return self.op(combiner, (element_type,), (a, b))
+
+        region = ((element_type, element_type), body)
+        return self.op("stablehlo.reduce", (out,), (x, start), {"dimensions": ints(axes)}, (region,))
+
+    def call(self, jaxpr: Jaxpr, operands: Sequence[Any], name: str = "") -> list[Any]:
+        """Call a jaxpr as a function of the module, lowered once however often it is called."""
+        symbol = self.module.function(jaxpr, name)
+        made = _create(
+            "func.call",
+            [self._mlir.type(a) for a in jaxpr.out_avals],
+            operands,
+            {"callee": self._mlir.attribute(f"@{symbol}")},
+            loc=self._location,
+            ip=self._ip,
+        )
+        return list(made.results)
+
+    def equations(self, jaxpr: Jaxpr, operands: Sequence[Any]) -> list[Any]:
+        """Emit a jaxpr's equations here and return the values of its outputs."""
+        env: dict[Any, Any] = dict(zip((*jaxpr.constvars, *jaxpr.invars), operands, strict=True))
+        mlir = self._mlir
+        platform = self.platform
+        outside = self._location
+        for eqn in jaxpr.eqns:
+            prim = eqn.primitive
+            self._location = mlir.location(prim.name, eqn.source)
+            values = [self._literal(v) if v.__class__ is Literal else env[v] for v in eqn.invars]
+            rule = prim.lower
+            if rule.__class__ is dict:
+                rule = rule.get(platform) or rule["default"]
+            ins = [v.aval for v in eqn.invars]
+            results = rule(self, ins, [v.aval for v in eqn.outvars], *values, **eqn.params)
+            for v, value in zip(eqn.outvars, results, strict=True):
+                env[v] = value
+        self._location = outside
+        return [self._literal(v) if v.__class__ is Literal else env[v] for v in jaxpr.outvars]
+
+    def _literal(self, literal: Literal) -> Any:
+        return self.constant(literal.val, literal.aval)
+
+
+def _dense(array: np.ndarray, tensor: Any, mlir: Context) -> Any:
+    if array.dtype == np.bool_:
+        packed = np.packbits(array, bitorder="little") if array.ndim else np.array([255 if array else 0], np.uint8)
+        return ir.DenseElementsAttr.get(
+            packed, type=ir.IntegerType.get_signless(1, mlir.mlir), shape=tensor.shape, context=mlir.mlir
+        )
+    if array.ndim == 0:
+        array = np.array([array])
+    if array.dtype.kind == "V" or array.dtype.name not in _BUFFER_DTYPES:
+        return _dense_text(array, tensor, mlir)
+    return ir.DenseElementsAttr.get(
+        np.ascontiguousarray(array), type=mlir.parse_type(element(array.dtype)), shape=tensor.shape, context=mlir.mlir
+    )
+
+
+_BUFFER_DTYPES = frozenset(
+    "int8 int16 int32 int64 uint8 uint16 uint32 uint64 float16 float32 float64 complex64 complex128".split()
+)
+
+
+def _dense_text(array: np.ndarray, tensor: Any, mlir: Context) -> Any:
+    # Small floats and sub-byte integers have no buffer format: written as hexadecimal bits, or as numbers.
+    if dtypes.kind(array.dtype) in "iu":
+        items = [str(int(v)) for v in array.ravel()]
+    else:
+        bits = array.dtype.itemsize * 8 if array.dtype.name != "float4_e2m1fn" else 4
+        items = [f"0x{int(v):0{max(bits // 4, 1)}X}" for v in array.view(f"u{array.dtype.itemsize}").ravel()]
+    if array.size == 1:
+        text = items[0]
+    elif not array.size:
+        text = ""
+    else:
+        text = _nested(items, array.shape)
+    return ir.Attribute.parse(f"dense<{text}> : {tensor}", mlir.mlir)
+
+
+def _nested(items: list[str], shape: tuple[int, ...]) -> str:
+    if len(shape) == 1:
+        return "[" + ", ".join(items) + "]"
+    step = len(items) // shape[0]
+    return "[" + ", ".join(_nested(items[i : i + step], shape[1:]) for i in range(0, len(items), step)) + "]"
+
+
+class Module:
+    """One StableHLO module: a public `main` and a function for each jaxpr that it calls."""
+
+    def __init__(self, name: str, platform: str):
+        self.platform = platform
+        self._mlir = _context
+        self._names: set[str] = set()
+        self._functions: dict[Jaxpr, str] = {}
+        with self._mlir.mlir, self._mlir.unknown:
+            self.mlir = ir.Module.create()
+            self.mlir.operation.attributes["sym_name"] = ir.StringAttr.get(_identifier(name))
+            self._ip = ir.InsertionPoint(self.mlir.body)
+
+    def function(self, jaxpr: Jaxpr, name: str) -> str:
+        """The name of the private function that a jaxpr is lowered to."""
+        found = self._functions.get(jaxpr)
+        if found is None:
+            found = self._functions[jaxpr] = self._unique(name or jaxpr.debug_name or "function")
+            self.emit(jaxpr, found, "private")
+        return found
+
+    def _unique(self, name: str) -> str:
+        base = unique = _identifier(name)
+        count = 0
+        while unique in self._names or unique == "main":
+            count += 1
+            unique = f"{base}_{count}"
+        self._names.add(unique)
+        return unique
+
+    def emit(
+        self,
+        jaxpr: Jaxpr,
+        name: str,
+        visibility: str,
+        arg_attributes: Sequence[dict[str, str]] | None = None,
+        result_attributes: Sequence[dict[str, str]] | None = None,
+    ) -> None:
+        """Add a function with the jaxpr's equations to the module."""
+        mlir = self._mlir
+        inputs = [mlir.type(v.aval) for v in (*jaxpr.constvars, *jaxpr.invars)]
+        outputs = [mlir.type(a) for a in jaxpr.out_avals]
+        with mlir.mlir, mlir.unknown:
+            made = func.FuncOp(name, ir.FunctionType.get(inputs, outputs), visibility=visibility, ip=self._ip)
+            if arg_attributes is not None:
+                made.arg_attrs = ir.ArrayAttr.get([self._attributes(a) for a in arg_attributes])
+            if result_attributes is not None:
+                made.result_attrs = ir.ArrayAttr.get([self._attributes(a) for a in result_attributes])
+            block = made.add_entry_block()
+        low = Lowering(self, ir.InsertionPoint(block), mlir)
+        results = low.equations(jaxpr, block.arguments)
+        _create("func.return", [], results, loc=mlir.unknown, ip=low._ip)
+
+    def _attributes(self, attributes: dict[str, str]) -> Any:
+        return ir.DictAttr.get({k: self._mlir.attribute(v) for k, v in attributes.items()})
+
+
+def _identifier(name: str) -> str:
+    return "".join(c if c.isalnum() or c in "_." else "_" for c in name) or "function"
+
+
+def lower(
+    jaxpr: Jaxpr,
+    name: str,
+    platform: str,
+    arg_attributes: Sequence[dict[str, str]] | None = None,
+    result_attributes: Sequence[dict[str, str]] | None = None,
+) -> Any:
+    """The StableHLO module whose `main` is the jaxpr; its constants come before its inputs."""
+    module = Module(name, platform)
+    module.emit(jaxpr, "main", "public", arg_attributes, result_attributes)
+    return module.mlir
+
+
+def lower_inline(low: Any, ins: Any, outs: Any, *operands: Any, jaxpr: Jaxpr, **params: Any) -> list[Any]:
+    """Lowering of a carrier that runs its jaxpr as part of the caller."""
+    return low.equations(jaxpr, operands)
+
+
+__all__ = ["Lowering", "Module", "element", "ints", "lower", "lower_inline", "physical_shape", "typeof"]

@@ -1,0 +1,1 @@
+"""Transforms on traces. Lowest first: differentiate, batch, jaxprs, flat, api."""
