@@ -127,7 +127,8 @@ def _program(prim: Primitive, params: dict[str, Any]) -> Callable[..., list[Any]
         executable = known.get((types, device))
         if executable is None:
             jaxpr = _single(prim, types, params)
-            request = compiling.Request(device, options=compiling.CHEAP if device.platform == "cpu" else ())
+            options = compiling.eager_options(device, jaxpr.in_avals + jaxpr.out_avals)
+            request = compiling.Request(device, options=options)
             executable = known[types, device] = compiling.compiled(jaxpr, prim.name, request)
         outs = executable(args, committed)
         return outs, fast_path(executable, _list_tree(len(outs)), (), committed)

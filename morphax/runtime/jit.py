@@ -1,5 +1,6 @@
 """`jit`: trace once for each signature, compile once for each program, dispatch repeated calls in C++."""
 
+import functools
 import inspect
 import warnings
 from collections.abc import Callable, Sequence
@@ -101,7 +102,10 @@ class Traced:
         if True in self.donated:
             given = [d for d, k in zip(self.donated, self.kept, strict=True) if k]
             donated = (*[False] * len(self.consts), *given)
-        return compiling.Request(device, donated, self._state.compiler_options)
+        options = self._state.compiler_options
+        if self._state.eager:
+            options = compiling.eager_options(device, self.types + self.program.out_avals)
+        return compiling.Request(device, donated, options)
 
     def executable(self, device: Any) -> compiling.Executable:
         """The compiled program for a device."""
@@ -126,6 +130,7 @@ class Jit:
         device: Any,
         inline: bool,
         compiler_options: tuple[tuple[str, Any], ...],
+        eager: bool = False,
     ):
         self.fun = fun
         self.name = name_of(fun)
@@ -137,6 +142,7 @@ class Jit:
         self.device = device
         self.inline = inline
         self.compiler_options = compiler_options
+        self.eager = eager
         self.traces: dict[Any, Traced] = {}
         self.ledger: list[dict[str, Any]] = []
 
@@ -431,17 +437,7 @@ def _jit(
     state = Jit(
         fun, *static, *donated, keep_unused, device, inline, tuple(sorted((compiler_options or {}).items()))
     )
-    made = _jax.pjit(
-        state.name,
-        fun,
-        api_boundary(state.miss),
-        list(static[0]),
-        list(static[1]),
-        (state.name, id(state)),
-        tree.registry,
-        eager.shard_arg,
-        eager.CACHE,
-    )
+    made = _dispatch(state)
     for attribute in ("__module__", "__name__", "__qualname__", "__doc__", "__annotations__"):
         if hasattr(fun, attribute):
             setattr(made, attribute, getattr(fun, attribute))
@@ -452,6 +448,45 @@ def _jit(
     made.clear_cache = lambda: (state.traces.clear(), made._clear_cache(), None)[-1]
     made.cache_report = lambda: report(state)
     return made
+
+
+def _dispatch(state: Jit) -> Any:
+    """The callable in front of a `Jit`: jaxlib's, which dispatches known signatures without entering Python."""
+    return _jax.pjit(
+        state.name,
+        state.fun,
+        api_boundary(state.miss),
+        list(state.static_argnums),
+        list(state.static_argnames),
+        (state.name, id(state)),
+        tree.registry,
+        eager.shard_arg,
+        eager.CACHE,
+    )
+
+
+def program(*static: str) -> Callable[[Callable[..., Any]], Any]:
+    """Decorator for array functions: called outside any transform they run as one compiled program; under a transform
+    their operations go to it one by one, so that jaxprs stay flat.
+
+    Args:
+        static: names of the parameters that are not arrays.
+    """
+
+    def decorate(fun: Callable[..., Any]) -> Any:
+        nums, names = _complete(fun, (), static, "static_")
+        compiled = _dispatch(Jit(fun, nums, names, (), (), False, None, False, (), eager=True))
+        outside = base()
+
+        @functools.wraps(fun)
+        def array_function(*args: Any, **kwargs: Any) -> Any:
+            if current.trace is outside:
+                return compiled(*args, **kwargs)
+            return fun(*args, **kwargs)
+
+        return array_function
+
+    return decorate
 
 
 def _traced(state: Jit, args: Any, kwargs: Any) -> Traced:
