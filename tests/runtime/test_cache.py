@@ -337,3 +337,74 @@ def test_no_warning_where_all_is_well(folder):
         warnings.simplefilter("error")
         cache.store(KEY, PROGRAM)
         assert cache.load(KEY) == PROGRAM
+
+
+# ---- programs -------------------------------------------------------------------------------------------------------
+
+PROGRAMS = """
+import numpy as np
+from morphax.ops import elementwise
+from morphax.runtime import backend, compile, jit
+wave = jit.jit(lambda x: elementwise.sin(elementwise.add(x, x)))
+square = jit.jit(lambda x: elementwise.mul(x, x), donate_argnums=0)
+y = wave(np.arange(6, dtype=np.float32))
+z = square(y)
+assert y.is_deleted()
+np.testing.assert_allclose(np.asarray(z), np.sin(2 * np.arange(6)) ** 2, atol=1e-6)
+print(compile.count["compiled"], compile.count["from_disk"])
+"""
+
+
+def test_second_process_compiles_nothing(folder):
+    assert output(PROGRAMS, folder) == "2 0\n"
+    assert output(PROGRAMS, folder) == "0 2\n"
+    assert len(list(folder.iterdir())) == 2
+
+
+def test_damaged_programs_are_compiled_anew_and_mended(folder):
+    output(PROGRAMS, folder)
+    damaged, _ = sorted(folder.iterdir())
+    content = bytearray(damaged.read_bytes())
+    content[len(content) // 2] ^= 1
+    damaged.write_bytes(content)
+    assert output(PROGRAMS, folder) == "1 1\n"
+    assert output(PROGRAMS, folder) == "0 2\n"
+
+
+def test_what_xla_cannot_read_is_compiled_anew(folder):
+    output(PROGRAMS, folder)
+    for file in folder.iterdir():
+        cache.store(file.stem, b"not a program")
+    assert output(PROGRAMS, folder) == "2 0\n"
+    assert output(PROGRAMS, folder) == "0 2\n"
+
+
+@pytest.mark.parametrize(
+    "environment",
+    [
+        {"XLA_FLAGS": "--xla_cpu_enable_fast_math=true"},
+        {"NPROC": "1"},
+        {"JAX_COMPILATION_CACHE_CHECK_CONTENTS": "1"},
+        {"JAX_COMPILATION_CACHE_INCLUDE_METADATA_IN_KEY": "1"},
+        {"JAX_ENABLE_COMPILATION_CACHE": "0"},
+    ],
+    ids=lambda environment: next(iter(environment)),
+)
+def test_other_surroundings_compile_anew(folder, environment):
+    output(PROGRAMS, folder)
+    assert output(PROGRAMS, folder, **environment) == "2 0\n"
+
+
+def test_quickly_compiled_programs_are_not_kept_where_the_flag_says_so(folder):
+    output(PROGRAMS, folder, JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS="100")
+    assert list(folder.iterdir()) == []
+
+
+def test_programs_run_where_there_can_be_no_cache(folder):
+    folder.write_text("a file")
+    process = start(
+        PROGRAMS.replace("import numpy", "import warnings\nwarnings.simplefilter('always')\nimport numpy"), folder
+    )
+    out, err = process.communicate(timeout=120)
+    assert out == "2 0\n", err
+    assert err.count("RuntimeWarning") == 1
