@@ -64,4 +64,5 @@ call = Primitive(
     carrier=True,
     effects=lambda params: params["jaxpr"].effects,
     show=lambda params: {"name": params["name"], "jaxpr": params["jaxpr"]},
+    read=lambda shown, ins, outs: {"jaxpr": shown["jaxpr"], "name": shown["name"]},
 )

@@ -56,6 +56,7 @@ class Primitive:
         stage: (args, params) -> (args, params), applied before the equation is recorded.
         prune: (equation, used) -> equation or None, with fewer results, for carriers.
         show: (params) -> params as printed.
+        read: (params as printed, operand types, result types) -> params; the inverse of `show`.
     """
 
     __slots__ = (
@@ -77,6 +78,7 @@ class Primitive:
         "nondiff",
         "partials",
         "prune",
+        "read",
         "show",
         "stage",
         "story",
@@ -106,6 +108,7 @@ class Primitive:
         stage: Rule | None = None,
         prune: Rule | None = None,
         show: Rule | None = None,
+        read: Rule | None = None,
     ):
         stories = {
             "partials": partials is not None,
@@ -145,6 +148,7 @@ class Primitive:
         self.stage = stage
         self.prune = prune
         self.show = show
+        self.read = read
         self.eager: dict[Any, Any] = {}
         self._types: dict[Any, tuple[avals.ShapedArray, ...]] = {}
         registry[name] = self
