@@ -117,7 +117,9 @@ class _Printer:
 
     def _results(self, eqn: Eqn, used: set[Any]) -> str:
         names = self.names
-        return " ".join(names.typed(v) if v in used and not isinstance(v, DropVar) else f"_:{v.aval}" for v in eqn.outvars)
+        return " ".join(
+            names.typed(v) if v in used and not isinstance(v, DropVar) else f"_:{v.aval}" for v in eqn.outvars
+        )
 
     def equation(self, eqn: Eqn, left: str, indent: int | None) -> str | None:
         """The equation on one line with `indent` None (None if it cannot be), else broken where it must be."""
@@ -337,7 +339,9 @@ class _Parser(_Reader):
         params = prim.read(shown, tuple([v.aval for v in operands]), types) if prim.read is not None else shown
         made = prim.types(tuple([v.aval for v in operands]), params)
         if [str(t) for t in made] != [str(t) for t in types]:
-            raise ValueError(f"parse: {prim.name} gives {made}, but the text says {types}: {self.text[start : self.at]!r}.")
+            raise ValueError(
+                f"parse: {prim.name} gives {made}, but the text says {types}: {self.text[start : self.at]!r}."
+            )
         outvars = [Var(t) for t in made]
         env.update({name: v for (name, _), v in zip(names, outvars, strict=True) if name != "_"})
         return Eqn(prim, operands, params, outvars, prim.effects_of(params))
@@ -355,12 +359,16 @@ class _Parser(_Reader):
 
     def atom(self, env: dict[str, Var]) -> Atom:
         self.space()
-        literal = re.compile(r"(\([^()]*j\)|[-+]?(?:inf|nan)j?|[-+]?[\d.][\w.+-]*|True|False):").match(self.text, self.at)
+        literal = re.compile(r"(\([^()]*j\)|[-+]?(?:inf|nan)j?|[-+]?[\d.][\w.+-]*|True|False):").match(
+            self.text, self.at
+        )
         if literal is not None:
             self.at = literal.end()
             aval = _read_type(self.match(_TYPE.pattern, "a type"))
             value = literal.group(1)
-            number = complex(value) if "j" in value else float(value) if value not in ("True", "False") else value == "True"
+            number = (
+                complex(value) if "j" in value else float(value) if value not in ("True", "False") else value == "True"
+            )
             if dtypes.kind(aval.dtype) in "iu":
                 number = int(value)
             return Literal(np.asarray(number).astype(aval.dtype)[()], aval.update(weak_type=True))

@@ -260,7 +260,9 @@ class Stage(Trace):
         types = prim.types(tuple([v.aval for v in ins]), params)
         return [StageTracer(self, v) for v in self.record(prim, ins, params, types)]
 
-    def record(self, prim: Primitive, ins: list[Atom], params: dict[str, Any], types: Sequence[ShapedArray]) -> list[Var]:
+    def record(
+        self, prim: Primitive, ins: list[Atom], params: dict[str, Any], types: Sequence[ShapedArray]
+    ) -> list[Var]:
         """Append the equation and return its result variables."""
         outs = [Var(t) for t in types]
         source = current.source

@@ -31,7 +31,8 @@ def put(x: Any, aval: ShapedArray, device: Any, committed: bool, *, copy: bool =
 # ---- NumPy and Python conversions -----------------------------------------------------------------------------------
 
 
-def _check_alive(self: Any) -> None:
+def check_alive(self: Any) -> None:
+    """Raise for an array whose buffer is gone."""
     if self.is_deleted():
         raise RuntimeError(
             f"Array of type {self.aval} has been deleted: it was donated to a jitted function, or .delete() was "
@@ -41,7 +42,7 @@ def _check_alive(self: Any) -> None:
 
 def _value(self: Any) -> np.ndarray:
     """The array as a read-only NumPy array. Waits for the result."""
-    _check_alive(self)
+    check_alive(self)
     if self._npy_value is None:
         sharding = self._sharding
         if len(sharding.device_set) == 1:
@@ -151,13 +152,13 @@ def restore(value: np.ndarray, dtype: Any, weak_type: bool) -> Any:
 
 
 def _copy(self: Any) -> Any:
-    _check_alive(self)
+    check_alive(self)
     return self.clone()
 
 
 def _dlpack(self: Any, *, stream: Any = None, max_version: Any = None, dl_device: Any = None, copy: Any = None) -> Any:
     """A DLPack capsule of the buffer, shared without a copy where the consumer allows it."""
-    _check_alive(self)
+    check_alive(self)
     return _jax.buffer_to_dlpack_managed_tensor(self.block_until_ready(), stream=stream)
 
 
@@ -191,7 +192,7 @@ def _devices(self: Any) -> set[Any]:
     >>> len(jnp.zeros(3).devices())
     1
     """
-    _check_alive(self)
+    check_alive(self)
     return set(self._sharding.device_set)
 
 
@@ -201,7 +202,7 @@ def _device(self: Any) -> Any:
 
 
 def _shards(self: Any) -> list[Shard]:
-    _check_alive(self)
+    check_alive(self)
     device = next(iter(self._sharding.device_set))
     return [Shard(device, (slice(None),) * self.ndim, self)]
 
@@ -351,7 +352,9 @@ class KeyArray(Array):
 
 def wrap_outputs(types: Sequence[ShapedArray], outs: Sequence[Any]) -> list[Any]:
     """Outputs of a program, those of key types wrapped."""
-    return [KeyArray(t.dtype, o) if isinstance(t.dtype, dtypes.KeyDType) else o for t, o in zip(types, outs, strict=True)]
+    return [
+        KeyArray(t.dtype, o) if isinstance(t.dtype, dtypes.KeyDType) else o for t, o in zip(types, outs, strict=True)
+    ]
 
 
 def physical(aval: ShapedArray) -> ShapedArray:

@@ -155,7 +155,9 @@ def _start_all() -> None:
                     f"{', '.join([*plugins, 'cpu'])}. Install its plug-in, or unset JAX_PLATFORMS."
                 )
         if not started:
-            raise RuntimeError(f"none of the platforms {wanted} is installed. Install a plug-in, or unset JAX_PLATFORMS.")
+            raise RuntimeError(
+                f"none of the platforms {wanted} is installed. Install a plug-in, or unset JAX_PLATFORMS."
+            )
         if "cpu" not in started:
             started["cpu"] = _start_cpu()
         _clients.update(started)
@@ -219,7 +221,9 @@ def devices(backend: str | None = None) -> list[Any]:
     return client(backend).devices()
 
 
-def local_devices(process_index: int | None = None, backend: str | None = None, host_id: int | None = None) -> list[Any]:
+def local_devices(
+    process_index: int | None = None, backend: str | None = None, host_id: int | None = None
+) -> list[Any]:
     """The devices that belong to this process, or to process `process_index`.
 
     >>> len(local_devices()) >= 1

@@ -52,7 +52,7 @@ class Executable:
             x = x.base
         if x.__class__ is array.ArrayImpl:
             if x.is_deleted():
-                array._check_alive(x)
+                array.check_alive(x)
             if x._sharding == self.sharding:
                 return x
             return _jax.batched_device_put(aval, self.sharding, [x], [self.device], True, enable_x64=True)

@@ -155,6 +155,8 @@ def _run_carrier(prim: Primitive, args: Sequence[Any], params: dict[str, Any]) -
     key = ("eager", prim, types, device, tuple([(k, v) for k, v in params.items() if v is not jaxpr]))
     executable = jaxpr.memo.get(key)
     if executable is None:
-        executable = compiling.compiled(_single(prim, types, params), jaxpr.debug_name or prim.name, compiling.Request(device))
+        executable = compiling.compiled(
+            _single(prim, types, params), jaxpr.debug_name or prim.name, compiling.Request(device)
+        )
         jaxpr.memo[key] = executable
     return executable(args, committed)

@@ -284,7 +284,11 @@ def _inline(traced: Traced, leaves: Sequence[Any]) -> list[Any]:
 def _difference(old: dict[str, Any], new: dict[str, Any]) -> str:
     if old["in_tree"] != new["in_tree"]:
         return "the structure of the arguments differs from every earlier call"
-    parts = [f"leaf {k} was {a} and is {b}" for k, (a, b) in enumerate(zip(old["types"], new["types"], strict=True)) if a != b]
+    parts = [
+        f"leaf {k} was {a} and is {b}"
+        for k, (a, b) in enumerate(zip(old["types"], new["types"], strict=True))
+        if a != b
+    ]
     if old["static"] != new["static"]:
         parts.append("a static argument has another value")
     if old["flags"] != new["flags"]:
@@ -332,7 +336,9 @@ def _complete(
     known = {p.name for p in parameters if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)}
     for name in names:
         if not takes_any and name not in known:
-            raise ValueError(f"jit: {what}argnames has {name!r}, but {name_of(fun)} has no such parameter: {sorted(known)}.")
+            raise ValueError(
+                f"jit: {what}argnames has {name!r}, but {name_of(fun)} has no such parameter: {sorted(known)}."
+            )
     all_nums = set(nums) | {i for i, p in enumerate(positional) if p.name in names}
     by_name = {positional[n].name for n in nums if -len(positional) <= n < len(positional)
                and positional[n].kind is inspect.Parameter.POSITIONAL_OR_KEYWORD}  # fmt: skip
@@ -417,9 +423,7 @@ def _device(device: Any, platform: str | None) -> Any:
     return device
 
 
-def _jit(
-    fun: Any, options: dict[str, Any], keep_unused: bool, device: Any, inline: bool, compiler_options: Any
-) -> Any:
+def _jit(fun: Any, options: dict[str, Any], keep_unused: bool, device: Any, inline: bool, compiler_options: Any) -> Any:
     static = _complete(
         fun,
         _numbers("static_argnums", options["static_argnums"]),
@@ -433,10 +437,10 @@ def _jit(
         "donate_",
     )
     if set(static[0]) & set(donated[0]):
-        raise ValueError(f"jit: arguments {sorted(set(static[0]) & set(donated[0]))} of {name_of(fun)} are static and donated.")
-    state = Jit(
-        fun, *static, *donated, keep_unused, device, inline, tuple(sorted((compiler_options or {}).items()))
-    )
+        raise ValueError(
+            f"jit: arguments {sorted(set(static[0]) & set(donated[0]))} of {name_of(fun)} are static and donated."
+        )
+    state = Jit(fun, *static, *donated, keep_unused, device, inline, tuple(sorted((compiler_options or {}).items())))
     made = _dispatch(state)
     for attribute in ("__module__", "__name__", "__qualname__", "__doc__", "__annotations__"):
         if hasattr(fun, attribute):
@@ -607,4 +611,3 @@ class Compiled:
         operands = [x for x, k in zip(leaves, traced.kept, strict=True) if k]
         outs = self._executable([*traced.consts, *operands], True)
         return tree.unflatten(traced.out_tree, outs)
-

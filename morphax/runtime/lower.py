@@ -38,7 +38,9 @@ _ELEMENT = {
 
 def element(dtype: Any) -> str:
     """A dtype in MLIR's syntax. Random keys are unsigned words."""
-    return "ui32" if isinstance(dtype, dtypes.KeyDType) else _ELEMENT[dtype.name if dtype != dtypes.float0 else "float0"]
+    return (
+        "ui32" if isinstance(dtype, dtypes.KeyDType) else _ELEMENT[dtype.name if dtype != dtypes.float0 else "float0"]
+    )
 
 
 def physical_shape(aval: ShapedArray) -> tuple[int, ...]:

@@ -31,7 +31,9 @@ def _wrap(fun: Any, made: Any, prefix: str) -> Any:
 
 def as_array(x: Any) -> Any:
     """A scalar that a rule gave as a literal, as an array."""
-    return x if hasattr(x, "aval") else ew.broadcast_in_dim(x, shape=np.shape(x), broadcast_dimensions=(), sharding=None)
+    return (
+        x if hasattr(x, "aval") else ew.broadcast_in_dim(x, shape=np.shape(x), broadcast_dimensions=(), sharding=None)
+    )
 
 
 # ---- reverse mode ----------------------------------------------------------------------------------------------------
@@ -90,9 +92,7 @@ def _scalar_output(api: str, fun: Any, flat: FlatFun, out: Any, holomorphic: boo
         if not dtypes.is_complex(aval.dtype):
             raise TypeError(f"{api}: with holomorphic=True the output must be complex; {name_of(fun)} returned {aval}.")
     elif not dtypes.is_float(aval.dtype):
-        cure = (
-            "Take its real part, or give holomorphic=True." if dtypes.is_complex(aval.dtype) else "Return a float."
-        )
+        cure = "Take its real part, or give holomorphic=True." if dtypes.is_complex(aval.dtype) else "Return a float."
         raise TypeError(f"{api}: the output must be a real float; {name_of(fun)} returned {aval}. {cure}")
 
 
@@ -204,7 +204,9 @@ def _value_and_grad(
 
 def _refuse_reduce_axes(api: str, reduce_axes: Any) -> None:
     if tuple(reduce_axes):
-        raise NotImplementedError(f"{api}: reduce_axes={reduce_axes!r} was withdrawn from the public interface; leave it.")
+        raise NotImplementedError(
+            f"{api}: reduce_axes={reduce_axes!r} was withdrawn from the public interface; leave it."
+        )
 
 
 def grad(
@@ -696,7 +698,9 @@ def vmap(
     if isinstance(in_axes, list):
         in_axes = tuple(in_axes)
     if not (in_axes is None or isinstance(in_axes, (int, tuple))):
-        raise TypeError(f"vmap: in_axes must be an int, None, or a tuple of entries for the arguments; it is {in_axes!r}.")
+        raise TypeError(
+            f"vmap: in_axes must be an int, None, or a tuple of entries for the arguments; it is {in_axes!r}."
+        )
     _check_axes("in_axes", in_axes)
     _check_axes("out_axes", out_axes)
 

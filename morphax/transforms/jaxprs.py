@@ -145,9 +145,7 @@ def batch(
 
     def over_batch(*args: Any) -> list[Any]:
         nonlocal out_flags
-        outs, mine = batching.batch(
-            lambda *xs: evaluate(jaxpr, (), xs), args, flags, size, axis_name, spmd_axis_name
-        )
+        outs, mine = batching.batch(lambda *xs: evaluate(jaxpr, (), xs), args, flags, size, axis_name, spmd_axis_name)
         for k, forced in enumerate(force):
             if forced and not mine[k]:
                 outs[k], mine[k] = batching.batched(outs[k], size), True
