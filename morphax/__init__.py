@@ -25,7 +25,8 @@ if TYPE_CHECKING:
         tree_util,
         typing,
     )
-    from morphax.control.checkpoint import checkpoint, checkpoint as remat
+    from morphax.control.checkpoint import checkpoint
+    from morphax.control.checkpoint import checkpoint as remat
     from morphax.ir.avals import ShapeDtypeStruct, typeof
     from morphax.runtime.array import Array, Shard
     from morphax.runtime.backend import (
@@ -52,7 +53,6 @@ if TYPE_CHECKING:
         hessian,
         jacfwd,
         jacrev,
-        jacrev as jacobian,
         jvp,
         linear_transpose,
         linearize,
@@ -62,6 +62,9 @@ if TYPE_CHECKING:
         value_and_grad,
         vjp,
         vmap,
+    )
+    from morphax.transforms.api import (
+        jacrev as jacobian,
     )
 
 # Where each public name is defined. Modules are loaded when a name is first asked for: that halves the import time of
@@ -104,14 +107,55 @@ _NAMES: dict[str, tuple[str, str]] = {
     "typeof": ("morphax.ir.avals", "typeof"),
 }  # fmt: skip
 _FLAGS = frozenset(
-    "allow_f16_reductions array_garbage_collection_guard auto_pcast check_tracer_leaks debug_infs debug_key_reuse "
-    "debug_nans default_device default_matmul_precision default_prng_impl enable_checks enable_custom_prng enable_x64 "
-    "explain_cache_misses jax2tf_associative_scan_reductions legacy_prng_key log_compiles no_execution no_tracing "
-    "numpy_dtype_promotion numpy_rank_promotion remove_size_one_mesh_axis_from_type softmax_custom_jvp thread_guard "
-    "threefry_partitionable transfer_guard transfer_guard_device_to_device transfer_guard_device_to_host "
-    "transfer_guard_host_to_device disable_jit".split()
+    [
+        "allow_f16_reductions",
+        "array_garbage_collection_guard",
+        "auto_pcast",
+        "check_tracer_leaks",
+        "debug_infs",
+        "debug_key_reuse",
+        "debug_nans",
+        "default_device",
+        "default_matmul_precision",
+        "default_prng_impl",
+        "enable_checks",
+        "enable_custom_prng",
+        "enable_x64",
+        "explain_cache_misses",
+        "jax2tf_associative_scan_reductions",
+        "legacy_prng_key",
+        "log_compiles",
+        "no_execution",
+        "no_tracing",
+        "numpy_dtype_promotion",
+        "numpy_rank_promotion",
+        "remove_size_one_mesh_axis_from_type",
+        "softmax_custom_jvp",
+        "thread_guard",
+        "threefry_partitionable",
+        "transfer_guard",
+        "transfer_guard_device_to_device",
+        "transfer_guard_device_to_host",
+        "transfer_guard_host_to_device",
+        "disable_jit",
+    ]
 )
-_MODULES = frozenset("compat dtypes errors lax numpy random sharding stages tree tree_util typing version".split())
+_MODULES = frozenset(
+    [
+        "compat",
+        "dtypes",
+        "errors",
+        "lax",
+        "numpy",
+        "random",
+        "sharding",
+        "stages",
+        "tree",
+        "tree_util",
+        "typing",
+        "version",
+    ]
+)
 
 
 def __getattr__(name: str) -> Any:

@@ -24,7 +24,7 @@ def _linearize(d: ad.Differentiate, primals: Sequence[Any], tangents: Sequence[A
     split = jaxprs.linearize(jaxpr, active)
     results = call(*split.consts, *primals, jaxpr=split.forward, name=name)
     residuals = jaxprs.residuals_of(split, primals, results)
-    found = iter(d.tangent.emit(call, [*residuals, *given], {"jaxpr": split.tangent, "name": name}))
+    found = iter(d.tape.emit(call, [*residuals, *given], {"jaxpr": split.tangent, "name": name}))
     return results[:count], [next(found) if has else None for has in split.has]
 
 

@@ -34,7 +34,7 @@ def _linearize(d: ad.Differentiate, primals: Sequence[Any], tangents: Sequence[A
         return outs[:count], [next(found) if has else None for has in forward.has]
     outs = checkpoint_p(*primals, **params)
     forward = jaxprs.jvp(jaxpr, active)
-    emitted = d.tangent.emit(
+    emitted = d.tape.emit(
         linear_p,
         [*forward.consts, *primals, *given],
         {"jaxpr": jaxpr, "active": active, "prevent_cse": params["prevent_cse"]},

@@ -157,13 +157,13 @@ def evaluate(jaxpr: Jaxpr, consts: Sequence[Any], args: Sequence[Any]) -> list[A
     before = current.source
     try:
         for eqn in jaxpr.eqns:
-            operands = [env[v] if v.__class__ is not Literal else v.val for v in eqn.invars]
+            operands = [v.val if isinstance(v, Literal) else env[v] for v in eqn.invars]
             current.source = eqn.source
             for v, out in zip(eqn.outvars, trace.apply(eqn.primitive, operands, eqn.params), strict=True):
                 env[v] = out
     finally:
         current.source = before
-    return [v.val if v.__class__ is Literal else env[v] for v in jaxpr.outvars]
+    return [v.val if isinstance(v, Literal) else env[v] for v in jaxpr.outvars]
 
 
 def live(eqns: Sequence[Eqn], outvars: Sequence[Atom]) -> tuple[list[Eqn], set[Any]]:
@@ -221,7 +221,7 @@ def check(jaxpr: Jaxpr) -> None:
         defined.add(v)
 
     def read(atom: Atom, where: str) -> None:
-        if atom.__class__ is Literal:
+        if isinstance(atom, Literal):
             if np.shape(atom.val) != ():
                 raise TypeError(f"check: the literal {atom!r} in {where} is not a scalar")
         elif atom not in defined:

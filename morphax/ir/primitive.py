@@ -90,7 +90,7 @@ class Primitive:
         self,
         name: str,
         *,
-        type: Rule,  # noqa: A002 - the field's word
+        type: Rule,
         lower: Rule | dict[str, Rule] | None,
         partials: Sequence[Any] | None = None,
         linear: Sequence[int] | str | None = None,
@@ -128,27 +128,28 @@ class Primitive:
             raise TypeError(f"Primitive {name!r} is declared linear; give its transpose rule.")
         if batch is None and not elementwise:
             raise TypeError(f"Primitive {name!r} has no batch rule; give batch=, or elementwise=True.")
+        # The rules are Any: each kind has its own signature, given in the class docstring.
         self.name = name
         self.type = type
-        self.lower = lower
+        self.lower: Any = lower
         self.story = told[0]
-        self.partials = tuple(partials) if partials is not None else None
-        self.linear = linear
-        self.bilinear = tuple(bilinear) if bilinear is not None else None
-        self.transpose = transpose
-        self.jvp = jvp
-        self.linearize = linearize
+        self.partials: Any = tuple(partials) if partials is not None else None
+        self.linear: Any = linear
+        self.bilinear: Any = tuple(bilinear) if bilinear is not None else None
+        self.transpose: Any = transpose
+        self.jvp: Any = jvp
+        self.linearize: Any = linearize
         self.nondiff = nondiff
-        self.batch = batch
+        self.batch: Any = batch
         self.elementwise = elementwise
         self.multiple = multiple
         self.carrier = carrier
-        self.collective = collective
-        self.effects = effects
-        self.stage = stage
-        self.prune = prune
-        self.show = show
-        self.read = read
+        self.collective: Any = collective
+        self.effects: Any = effects
+        self.stage: Any = stage
+        self.prune: Any = prune
+        self.show: Any = show
+        self.read: Any = read
         self.eager: dict[Any, Any] = {}
         self._types: dict[Any, tuple[avals.ShapedArray, ...]] = {}
         registry[name] = self

@@ -31,7 +31,7 @@ class _Names:
         self.hoisted: dict[Jaxpr, str] = {}
 
     def of(self, v: Atom) -> str:
-        if v.__class__ is Literal:
+        if isinstance(v, Literal):
             return f"{_number(v.val)}:{v.aval}"
         found = self.names.get(v)
         if found is None:
@@ -164,7 +164,8 @@ class _Printer:
             if indent is None:
                 return None
             pad = " " * indent
-            rows = "\n".join(f"{pad}  {self.jaxpr(_inner_jaxpr(v), indent + 2, WIDTH - indent - 2)}" for v in value)
+            inner = [j for j in map(_inner_jaxpr, value) if j is not None]
+            rows = "\n".join(f"{pad}  {self.jaxpr(j, indent + 2, WIDTH - indent - 2)}" for j in inner)
             return f"{key}=(\n{rows}\n{pad})"
         return f"{key}={_value(value)}"
 

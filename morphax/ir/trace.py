@@ -143,7 +143,7 @@ class Trace:
 
     __slots__ = ("__weakref__", "done", "parent")
 
-    parent: "Trace | None"
+    parent: "Trace"
     done: bool
 
     def apply(self, prim: Primitive, args: Sequence[Any], params: dict[str, Any]) -> list[Any]:
@@ -226,7 +226,7 @@ class Stage(Trace):
         self.inputs.append(var)
         return StageTracer(self, var)
 
-    def describe(self, tracer: Tracer) -> str:
+    def describe(self, tracer: Any) -> str:
         """Words that say what the traced value is: an argument, or the result of a line of the user's."""
         var = tracer.var
         for position, v in enumerate(self.inputs):
@@ -246,6 +246,9 @@ class Stage(Trace):
         if isinstance(x, (np.generic, float, int, complex)):  # bool is an int
             aval = avals.operand_type(x)
             return Literal(x if isinstance(x, np.generic) else np.asarray(x, aval.dtype)[()], aval)
+        if x.__class__ is np.ndarray and not x.ndim:  # unlike a scalar, an array without axes decides the weak type
+            aval = avals.typeof(x)
+            return Literal(np.asarray(x, aval.dtype), aval)
         found = self.constants.get(id(x))
         if found is None:
             if isinstance(x, Tracer) and x.trace.done:

@@ -21,7 +21,7 @@ def scalar(value: Any, dtype: np.dtype) -> np.generic:
     found = _scalars.get(key)
     if found is None:
         with np.errstate(over="ignore", invalid="ignore"):
-            made = np.asarray(value).astype(dtype)[()]
+            made: Any = np.asarray(value).astype(dtype)[()]
         if len(_scalars) > 1024 or value == 0:  # 0.0 and -0.0 are equal as keys
             return made
         found = _scalars[key] = made
@@ -147,7 +147,9 @@ def shift(axes: Sequence[int]) -> tuple[int, ...]:
 def shift_params(*names: str) -> BatchRule:
     """Batch rule of a one-operand operation: the named parameters are axes, or tuples of axes, and move up by one."""
 
-    def batch(prim: Primitive, size: int, operands: Sequence[Any], flags: Sequence[bool], params: dict[str, Any]) -> Any:
+    def batch(
+        prim: Primitive, size: int, operands: Sequence[Any], flags: Sequence[bool], params: dict[str, Any]
+    ) -> Any:
         moved = dict(params)
         for name in names:
             value = params[name]

@@ -253,7 +253,7 @@ _ATTRIBUTES: dict[str, Any] = {
     "__dlpack_device__": _dlpack_device,
     "item": _item,
     "tolist": lambda self: _value(self).tolist(),
-    "tobytes": lambda self, order="C": _value(self).tobytes(order),
+    "tobytes": lambda self: _value(self).tobytes(),
     "copy_to_host_async": lambda self: self._copy_single_device_array_to_host_async(),
     "unsafe_buffer_pointer": ArrayImpl.unsafe_buffer_pointer,
 }

@@ -10,7 +10,8 @@ from morphax.ir.current import install_base
 from morphax.ir.jaxpr import Eqn, Jaxpr, Var
 from morphax.ir.primitive import Primitive
 from morphax.ir.trace import Trace, Tracer, leaked
-from morphax.runtime import array, backend, compile as compiling
+from morphax.runtime import array, backend
+from morphax.runtime import compile as compiling
 from morphax.support import tree
 
 
@@ -83,7 +84,7 @@ class Eval(Trace):
     __slots__ = ()
 
     def __init__(self) -> None:
-        self.parent = None
+        self.parent = self  # nothing stands below
         self.done = False
 
     def apply(self, prim: Primitive, args: Sequence[Any], params: dict[str, Any]) -> list[Any]:

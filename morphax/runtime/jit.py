@@ -162,7 +162,7 @@ class Jit:
             except TypeError:
                 raise ValueError(
                     f"jit: the static argument {where!r} of {self.name} is {value!r:.60} of type "
-                    f"{type(value).__name__}, which is not hashable. Static arguments are keys of the cache of compiled "
+                    f"{type(value).__name__}, which is not hashable. Static arguments are keys of the cache of "
                     "programs: pass a tuple instead of a list, or make the argument dynamic."
                 ) from None
         dynamic = tuple([a for i, a in enumerate(args) if i not in nums])
@@ -269,11 +269,11 @@ class Jit:
         device, committed = (self.device, True) if self.device is not None else eager.device_of(leaves)
         executable = traced.executable(device)
         outs = executable([*traced.consts, *operands], committed)
-        fast = None
-        if not executable.has_keys and not any(isinstance(x, array.KeyArray) for x in leaves):
-            fast = eager.fast_path(executable, traced.out_tree, traced.consts, committed)._replace(
-                kept_var_bitvec=traced.kept
-            )
+        fast = eager.fast_path(executable, traced.out_tree, traced.consts, committed)
+        if any(isinstance(x, array.KeyArray) for x in leaves):  # C++ does not know them
+            fast = None
+        if fast is not None:
+            fast = fast._replace(kept_var_bitvec=traced.kept)
         return tree.unflatten(traced.out_tree, outs), fast, False
 
 
@@ -494,7 +494,7 @@ def program(*static: str) -> Callable[[Callable[..., Any]], Any]:
 
 
 def _traced(state: Jit, args: Any, kwargs: Any) -> Traced:
-    leaves, in_tree, types, static = state.signature(args, kwargs)
+    _, in_tree, types, static = state.signature(args, kwargs)
     return state.trace(in_tree, types, static)
 
 

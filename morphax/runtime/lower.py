@@ -234,7 +234,7 @@ class Lowering:
         for eqn in jaxpr.eqns:
             prim = eqn.primitive
             self._location = mlir.location(prim.name, eqn.source)
-            values = [self._literal(v) if v.__class__ is Literal else env[v] for v in eqn.invars]
+            values = [self._literal(v) if isinstance(v, Literal) else env[v] for v in eqn.invars]
             rule = prim.lower
             if rule.__class__ is dict:
                 rule = rule.get(platform) or rule["default"]
@@ -243,13 +243,13 @@ class Lowering:
             for v, value in zip(eqn.outvars, results, strict=True):
                 env[v] = value
         self._location = outside
-        return [self._literal(v) if v.__class__ is Literal else env[v] for v in jaxpr.outvars]
+        return [self._literal(v) if isinstance(v, Literal) else env[v] for v in jaxpr.outvars]
 
     def _literal(self, literal: Literal) -> Any:
         return self.constant(literal.val, literal.aval)
 
 
-def _dense(array: np.ndarray, tensor: Any, mlir: Context) -> Any:
+def _dense(array: Any, tensor: Any, mlir: Context) -> Any:
     if array.dtype == np.bool_:
         packed = np.packbits(array, bitorder="little") if array.ndim else np.array([255 if array else 0], np.uint8)
         return ir.DenseElementsAttr.get(
@@ -265,11 +265,25 @@ def _dense(array: np.ndarray, tensor: Any, mlir: Context) -> Any:
 
 
 _BUFFER_DTYPES = frozenset(
-    "int8 int16 int32 int64 uint8 uint16 uint32 uint64 float16 float32 float64 complex64 complex128".split()
+    [
+        "int8",
+        "int16",
+        "int32",
+        "int64",
+        "uint8",
+        "uint16",
+        "uint32",
+        "uint64",
+        "float16",
+        "float32",
+        "float64",
+        "complex64",
+        "complex128",
+    ]
 )
 
 
-def _dense_text(array: np.ndarray, tensor: Any, mlir: Context) -> Any:
+def _dense_text(array: Any, tensor: Any, mlir: Context) -> Any:
     # Small floats and sub-byte integers have no buffer format: written as hexadecimal bits, or as numbers.
     if dtypes.kind(array.dtype) in "iu":
         items = [str(int(v)) for v in array.ravel()]

@@ -53,7 +53,7 @@ def device_put(x: Any, device: Any = None, *, src: Any = None, donate: Any = Fal
 
     Args:
         x: pytree of arrays, NumPy arrays or numbers.
-        device: a device, the sharding of one, or a pytree prefix of `x` of those. The results are committed to it. None:
+        device: a device, the sharding of one, or a pytree prefix of `x` of those. Results are committed to it. None:
             the default device for host values, and where it is for an array; not committed.
         src: accepted for compatibility.
         donate: the source arrays may be deleted; True, or a pytree prefix of bools.

@@ -448,7 +448,7 @@ def linearize(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> 
         leaves, structure_ = tree.flatten(directions)
         if structure_ != in_tree:
             raise TypeError(
-                f"linearize: the derivative of {name_of(fun)} takes tangents of structure {in_tree}; it got {structure_}."
+                f"linearize: the derivative of {name_of(fun)} takes tangents of structure {in_tree}, not {structure_}."
             )
         given = [_check_tangent("linearize", _Typed(a), t) for a, t in zip(types, leaves, strict=True)]
         given = [ew.zeros(a) if t is None else t for a, t, on in zip(types, given, active, strict=True) if on]
@@ -754,12 +754,12 @@ def _batch_size(fun: Any, args: Any, kwargs: Any, leaves: Any, axes: Any, axis_s
         sizes.add(axis_size)
     if not sizes:
         raise ValueError(
-            f"vmap: {name_of(fun)} has no mapped argument, so the size of the batch is unknown. Give an axis in in_axes "
-            "other than None, or axis_size."
+            f"vmap: {name_of(fun)} has no mapped argument, so the size of the batch is unknown. Give an axis in "
+            "in_axes other than None, or axis_size."
         )
     if len(sizes) > 1:
         rows = [
-            f"{_vmap_leaf(args, kwargs, k)} of type {avals.typeof(x)} has size {avals.typeof(x).shape[a]} along axis {a}"
+            f"{_vmap_leaf(args, kwargs, k)} of type {avals.typeof(x)}, axis {a} has size {avals.typeof(x).shape[a]}"
             for k, (x, a) in enumerate(zip(leaves, axes, strict=True))
             if a is not None
         ]
@@ -831,8 +831,8 @@ def trace_to_jaxpr(
     api: str, fun: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any], static: Sequence[int] = ()
 ) -> tuple[ClosedJaxpr, Any]:
     """The jaxpr of `fun` with its constants, and the structure of its output."""
-    static = {n % len(args) for n in static} if static else set()
-    dynamic = [a for i, a in enumerate(args) if i not in static]
+    fixed = {n % len(args) for n in static}
+    dynamic = [a for i, a in enumerate(args) if i not in fixed]
     leaves, in_tree = tree.flatten((tuple(dynamic), kwargs))
     types = []
     for k, leaf in enumerate(leaves):
@@ -840,10 +840,10 @@ def trace_to_jaxpr(
 
     def with_static(*others: Any, **named: Any) -> Any:
         given = iter(others)
-        return fun(*[args[i] if i in static else next(given) for i in range(len(args))], **named)
+        return fun(*[args[i] if i in fixed else next(given) for i in range(len(args))], **named)
 
     with_static.__name__ = name_of(fun)
-    flat = FlatFun(with_static if static else fun, in_tree, api)
+    flat = FlatFun(with_static if fixed else fun, in_tree, api)
     jaxpr, consts = stage(flat, types, name_of(fun), dce_names(in_tree))
     return ClosedJaxpr(jaxpr, consts), flat.out_tree
 
@@ -891,7 +891,7 @@ def closure_convert(fun: Callable[..., Any], *example_args: Any) -> tuple[Callab
     return converted, hoisted
 
 
-class named_scope:  # noqa: N801 - a context manager that is called like a function
+class named_scope:
     """Prefixes the names of the operations traced inside, as seen in compiled programs and profiles.
 
     >>> with named_scope("encoder"):
@@ -926,7 +926,7 @@ def named_call(fun: F, *, name: str | None = None) -> F:
     return named_scope(name or name_of(fun))(fun)
 
 
-class ensure_compile_time_eval:  # noqa: N801 - a context manager that is called like a function
+class ensure_compile_time_eval:
     """Inside, operations on concrete values run at once, also while a function is being traced.
 
     Raises:

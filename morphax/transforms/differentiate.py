@@ -92,6 +92,12 @@ class Differentiate(Trace):
         self.tangent = tangent
         self.done = False
 
+    @property
+    def tape(self) -> Tape:
+        """The tape that tangent operations go to, in reverse mode."""
+        assert isinstance(self.tangent, Tape), self.tangent
+        return self.tangent
+
     def split(self, x: Any) -> tuple[Any, Any]:
         """Primal and tangent of a value; no tangent (None) where it is constant."""
         if x.__class__ is DualTracer and x.trace is self:
@@ -250,7 +256,7 @@ def linearize(fun: FlatFun, primals: Sequence[Any], active: Sequence[bool]) -> t
 
 def pull_back(tape: Tape, tangents: Sequence[Any], cts: Sequence[Any]) -> list[Any]:
     """Cotangents of the tape's inputs, None where there is none, for cotangents `cts` of `tangents`."""
-    known = {var: value for var, value in tape.constants.values()}
+    known = dict(tape.constants.values())
     outs = [None if t is None else t.var for t in tangents]
     return backward(tape.eqns, tape.inputs, outs, known, cts)
 

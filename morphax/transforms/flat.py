@@ -76,13 +76,13 @@ class FlatFun:
                 )
             out, aux = out
             aux_leaves, self.aux_tree = tree.flatten(aux)
-        leaves, self.out_tree = tree.flatten(out)
-        self.out_count = len(leaves)
-        for leaf in leaves:
+        results, self.out_tree = tree.flatten(out)
+        self.out_count = len(results)
+        for leaf in results:
             if not hasattr(leaf, "aval"):
                 check_output(self.api, self.fun, out)
                 break
-        return leaves + aux_leaves
+        return results + aux_leaves
 
 
 def check_output(api: str, fun: Any, out: Any) -> None:
@@ -114,7 +114,7 @@ def dce_names(in_tree: Any) -> Callable[[int], str]:
 
     def name(position: int) -> str:
         filled = tree.unflatten(in_tree, range(in_tree.num_leaves))
-        keys = dict((leaf, path) for path, leaf in tree.leaves_with_path(filled))
+        keys = {leaf: path for path, leaf in tree.leaves_with_path(filled)}
         return f"argument {argument_path(keys[position])}" if position in keys else f"argument {position}"
 
     return name
