@@ -13,7 +13,6 @@ from morphax.version import __version__
 
 if TYPE_CHECKING:
     from morphax import (
-        compat,
         dtypes,
         errors,
         lax,
@@ -40,7 +39,7 @@ if TYPE_CHECKING:
         process_count,
         process_index,
     )
-    from morphax.runtime.clear import clear_caches, print_environment_info
+    from morphax.environment import clear_caches, print_environment_info
     from morphax.runtime.jit import jit
     from morphax.runtime.place import block_until_ready, copy_to_host_async, device_get, device_put, live_arrays
     from morphax.support.config import config
@@ -95,14 +94,14 @@ _NAMES: dict[str, tuple[str, str]] = {
     "Shard": ("morphax.runtime.array", "Shard"),
     "ShapeDtypeStruct": ("morphax.ir.avals", "ShapeDtypeStruct"),
     "checkpoint": ("morphax.control.checkpoint", "checkpoint"),
-    "clear_caches": ("morphax.runtime.clear", "clear_caches"),
+    "clear_caches": ("morphax.environment", "clear_caches"),
     "config": ("morphax.support.config", "config"),
     "float0": ("morphax.support.dtypes", "float0"),
     "host_count": (_BACKEND, "process_count"),
     "host_id": (_BACKEND, "process_index"),
     "jacobian": (_API, "jacrev"),
     "jit": ("morphax.runtime.jit", "jit"),
-    "print_environment_info": ("morphax.runtime.clear", "print_environment_info"),
+    "print_environment_info": ("morphax.environment", "print_environment_info"),
     "remat": ("morphax.control.checkpoint", "checkpoint"),
     "typeof": ("morphax.ir.avals", "typeof"),
 }  # fmt: skip

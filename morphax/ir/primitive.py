@@ -110,29 +110,22 @@ class Primitive:
         show: Rule | None = None,
         read: Rule | None = None,
     ):
-        stories = {
-            "partials": partials is not None,
-            "linear": linear is not None,
-            "bilinear": bilinear is not None,
-            "linearize": linearize is not None,
-            "jvp": jvp is not None and linearize is None,
-            "nondiff": nondiff is not None,
-        }
-        told = [story for story, given in stories.items() if given]
-        if len(told) != 1:
-            raise TypeError(
-                f"Primitive {name!r} has the derivative stories {told or 'none'}; give exactly one of partials, "
-                "linear, bilinear, jvp, linearize (with jvp) or nondiff='why'."
-            )
-        if (linear is not None or bilinear is not None) and transpose is None:
-            raise TypeError(f"Primitive {name!r} is declared linear; give its transpose rule.")
-        if batch is None and not elementwise:
-            raise TypeError(f"Primitive {name!r} has no batch rule; give batch=, or elementwise=True.")
+        self.story = _only_story(
+            name,
+            {
+                "partials": partials is not None,
+                "linear": linear is not None,
+                "bilinear": bilinear is not None,
+                "linearize": linearize is not None,
+                "jvp": jvp is not None and linearize is None,
+                "nondiff": nondiff is not None,
+            },
+        )
+        _check_complete(name, transpose is None and (linear or bilinear) is not None, batch is None and not elementwise)
         # The rules are Any: each kind has its own signature, given in the class docstring.
         self.name = name
         self.type = type
         self.lower: Any = lower
-        self.story = told[0]
         self.partials: Any = tuple(partials) if partials is not None else None
         self.linear: Any = linear
         self.bilinear: Any = tuple(bilinear) if bilinear is not None else None
@@ -189,6 +182,23 @@ class Primitive:
 
     def __reduce__(self) -> tuple:
         return named, (self.name,)
+
+
+def _only_story(name: str, stories: dict[str, bool]) -> str:
+    told = [story for story, given in stories.items() if given]
+    if len(told) != 1:
+        raise TypeError(
+            f"Primitive {name!r} has the derivative stories {told or 'none'}; give exactly one of partials, linear, "
+            "bilinear, jvp, linearize (with jvp) or nondiff='why'."
+        )
+    return told[0]
+
+
+def _check_complete(name: str, lacks_transpose: bool, lacks_batch: bool) -> None:
+    if lacks_transpose:
+        raise TypeError(f"Primitive {name!r} is declared linear; give its transpose rule.")
+    if lacks_batch:
+        raise TypeError(f"Primitive {name!r} has no batch rule; give batch=, or elementwise=True.")
 
 
 ALL = "all"
