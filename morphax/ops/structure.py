@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from morphax.ir.avals import ShapedArray
 from morphax.ir.primitive import Primitive, is_unknown
 from morphax.ops import elementwise as ew
 from morphax.ops import family
@@ -40,56 +41,8 @@ def move_axis(x: Any, source: int, destination: int) -> Any:
     return transpose(x, permutation=tuple(order))
 
 
-# ---- conversions -----------------------------------------------------------------------------------------------------
-
-
-def _convert_type(x: Any, *, new_dtype: Any, weak_type: bool, sharding: Any) -> Any:
-    if isinstance(x.dtype, dtypes.KeyDType) != isinstance(new_dtype, dtypes.KeyDType):
-        raise TypeError(
-            f"convert_element_type: cannot convert {x.dtype.name} to {new_dtype.name}. Use random.key_data or "
-            "random.wrap_key_data."
-        )
-    return x.update(dtype=new_dtype, weak_type=weak_type)
-
-
-def _lower_convert(low: Any, ins: Any, outs: Any, x: Any, **params: Any) -> Any:
-    source, target = ins[0].dtype, outs[0].dtype
-    if source == target:
-        return [x]
-    if dtypes.is_complex(source) and not dtypes.is_complex(target):
-        real = ins[0].update(dtype=dtypes.to_real(source))
-        x = low.op("stablehlo.real", (real,), (x,))[0]
-    if target == np.bool_:
-        zero = low.constant(0, ins[0].update(dtype=dtypes.to_real(source) if dtypes.is_complex(source) else source))
-        return low.op("stablehlo.compare", outs, (x, zero), {"comparison_direction": _NOT_EQUAL})
-    return low.op("stablehlo.convert", outs, (x,))
-
-
-_NOT_EQUAL = "#stablehlo<comparison_direction NE>"
-
-
-def _convert_transpose(ct: Any, x: Any, *, new_dtype: Any, weak_type: bool, sharding: Any) -> Any:
-    return (convert_element_type(ct, new_dtype=x.aval.dtype, weak_type=x.aval.weak_type, sharding=None),)
-
-
-convert_element_type = Primitive(
-    "convert_element_type",
-    type=_convert_type,
-    lower=_lower_convert,
-    linear=(0,),
-    transpose=_convert_transpose,
-    elementwise=True,
-)
-
-
-def convert(x: Any, dtype: Any, weak_type: bool = False) -> Any:
-    """`x` as `dtype`; `x` itself where nothing changes. Host scalars are converted on the host."""
-    aval = family.typeof(x)
-    if aval.dtype == dtype and aval.weak_type == weak_type:
-        return x
-    if isinstance(x, np.generic) and not weak_type:
-        return np.asarray(x).astype(dtype)[()]
-    return convert_element_type(x, new_dtype=dtype, weak_type=weak_type, sharding=None)
+convert_element_type = ew.convert_element_type
+convert = ew.convert
 
 
 # ---- shapes ----------------------------------------------------------------------------------------------------------
@@ -170,7 +123,7 @@ def _slice_batch(prim: Any, size: int, operands: Any, flags: Any, params: Any) -
     ]
 
 
-slice = Primitive(  # noqa: A001 - the field's word
+slice = Primitive(
     "slice",
     type=_slice_type,
     lower=_lower_slice,
@@ -187,7 +140,6 @@ def slice_axis(x: Any, start: int, limit: int, axis: int) -> Any:
     limits = list(shape)
     starts[axis], limits[axis] = start, limit
     return slice(x, start_indices=tuple(starts), limit_indices=tuple(limits), strides=None)
-
 
 
 def _strided(x: Any, strides: tuple[int, ...]) -> Any:
@@ -210,7 +162,9 @@ def _pad_type(x: Any, value: Any, *, padding_config: Any) -> Any:
     sizes = zip(padding_config, x.shape, strict=True)
     shape = tuple([low + high + size + max(0, size - 1) * interior for (low, high, interior), size in sizes])
     if any(s < 0 for s in shape) or any(interior < 0 for _, _, interior in padding_config):
-        raise ValueError(f"pad: padding_config {padding_config} gives shape {shape} for {x}; sizes must not be negative.")
+        raise ValueError(
+            f"pad: padding_config {padding_config} gives shape {shape} for {x}; sizes must not be negative."
+        )
     return family.joined("pad", (x, value), shape, x.dtype)
 
 
@@ -254,3 +208,222 @@ def _pad_batch(prim: Any, size: int, operands: Any, flags: Any, params: Any) -> 
 pad = Primitive(
     "pad", type=_pad_type, lower=_lower_pad, linear=(0, 1), transpose=_pad_transpose, batch=_pad_batch
 )  # fmt: skip
+
+
+# ---- joining and taking apart ----------------------------------------------------------------------------------------
+
+
+def batched(x: Any, flag: bool, size: int) -> Any:
+    """`x` with a batch axis in front: repeated where it has none."""
+    return x if flag else ew.broadcast(x, (size, *family.typeof(x).shape), (0,))
+
+
+def check_axis(name: str, axis: int, ndim: int) -> None:
+    """Refuse axes outside [0, ndim)."""
+    if not 0 <= axis < ndim:
+        raise ValueError(
+            f"{name}: axis {axis} is out of range for an operand of {ndim} dimensions. Axes of lax count from 0 and "
+            "are not negative."
+        )
+
+
+def _concatenate_type(*operands: Any, dimension: int) -> Any:
+    first = operands[0]
+    family.common_dtype("concatenate", operands)
+    check_axis("concatenate", dimension, first.ndim)
+    outer = first.shape[:dimension], first.shape[dimension + 1 :]
+    if any(x.ndim != first.ndim or (x.shape[:dimension], x.shape[dimension + 1 :]) != outer for x in operands):
+        shapes = ", ".join(str(x.shape) for x in operands)
+        raise TypeError(
+            f"concatenate: operands of shapes {shapes} differ outside dimension {dimension}. Reshape, pad or broadcast "
+            "them first."
+        )
+    total = sum(x.shape[dimension] for x in operands)
+    return family.joined("concatenate", operands, (*outer[0], total, *outer[1]), first.dtype)
+
+
+def _concatenate_transpose(ct: Any, *operands: Any, dimension: int) -> Any:
+    sizes = tuple([family.typeof(x).shape[dimension] for x in operands])
+    parts = split(ct, sizes=sizes, axis=dimension) if len(operands) > 1 else [ct]
+    return tuple([part if is_unknown(x) else None for part, x in zip(parts, operands, strict=True)])
+
+
+def _concatenate_batch(prim: Any, size: int, operands: Any, flags: Any, params: Any) -> Any:
+    full = [batched(x, flag, size) for x, flag in zip(operands, flags, strict=True)]
+    return [concatenate(*full, dimension=params["dimension"] + 1)]
+
+
+concatenate = Primitive(
+    "concatenate",
+    type=_concatenate_type,
+    lower=lambda low, ins, outs, *operands, dimension: low.op(
+        "stablehlo.concatenate", outs, operands, {"dimension": f"{dimension} : i64"}
+    ),
+    linear="all",
+    transpose=_concatenate_transpose,
+    batch=_concatenate_batch,
+)
+
+
+def _split_type(x: Any, *, sizes: tuple[int, ...], axis: int) -> Any:
+    check_axis("split", axis, x.ndim)
+    if any(s < 0 for s in sizes) or sum(sizes) != x.shape[axis]:
+        raise ValueError(
+            f"split: sizes {sizes} add up to {sum(sizes)}, but axis {axis} of shape {x.shape} has {x.shape[axis]}. "
+            "Give sizes that cover the axis."
+        )
+    return tuple([x.update(shape=(*x.shape[:axis], s, *x.shape[axis + 1 :])) for s in sizes])
+
+
+def _lower_split(low: Any, ins: Any, outs: Any, x: Any, *, sizes: tuple[int, ...], axis: int) -> Any:
+    parts = []
+    start = 0
+    for out, size in zip(outs, sizes, strict=True):
+        starts, limits = [0] * out.ndim, list(ins[0].shape)
+        starts[axis], limits[axis] = start, start + size
+        bounds = {"start_indices": tuple(starts), "limit_indices": tuple(limits), "strides": None}
+        parts += _lower_slice(low, ins, (out,), x, **bounds)
+        start += size
+    return parts
+
+
+def _split_transpose(cts: Any, x: Any, *, sizes: tuple[int, ...], axis: int) -> Any:
+    shape = x.aval.shape
+    parts = []
+    for ct, size in zip(cts, sizes, strict=True):
+        part = x.aval.update(shape=(*shape[:axis], size, *shape[axis + 1 :]))
+        parts.append(ew.zeros(part) if ct is None else ct)
+    return (concatenate(*parts, dimension=axis),)
+
+
+split = Primitive(
+    "split",
+    type=_split_type,
+    lower=_lower_split,
+    linear=(0,),
+    transpose=_split_transpose,
+    batch=lambda prim, size, operands, flags, params: split(
+        operands[0], sizes=params["sizes"], axis=params["axis"] + 1
+    ),
+    multiple=True,
+)
+
+
+# ---- axes ------------------------------------------------------------------------------------------------------------
+
+
+def check_axes(name: str, axes: tuple[int, ...], ndim: int) -> None:
+    """Refuse axes outside [0, ndim), and axes named twice."""
+    for axis in axes:
+        check_axis(name, axis, ndim)
+    if len(set(axes)) != len(axes):
+        raise ValueError(f"{name}: axes {axes} name an axis twice. Name each axis once.")
+
+
+def _rev_type(x: Any, *, dimensions: tuple[int, ...]) -> Any:
+    check_axes("rev", dimensions, x.ndim)
+    return x
+
+
+rev = Primitive(
+    "rev",
+    type=_rev_type,
+    lower=lambda low, ins, outs, x, *, dimensions: low.op(
+        "stablehlo.reverse", outs, (x,), {"dimensions": family.ints(dimensions)}
+    ),
+    linear=(0,),
+    transpose=lambda ct, x, *, dimensions: (rev(ct, dimensions=dimensions),),
+    batch=family.shift_params("dimensions"),
+)
+
+
+def _squeeze_type(x: Any, *, dimensions: tuple[int, ...]) -> Any:
+    check_axes("squeeze", dimensions, x.ndim)
+    if any(x.shape[d] != 1 for d in dimensions):
+        raise ValueError(
+            f"squeeze: dimensions {dimensions} of shape {x.shape} have more than one entry. Only dimensions of size 1 "
+            "can be dropped."
+        )
+    return x.update(shape=tuple([s for d, s in enumerate(x.shape) if d not in dimensions]))
+
+
+squeeze = Primitive(
+    "squeeze",
+    type=_squeeze_type,
+    lower=lambda low, ins, outs, x, **params: low.op("stablehlo.reshape", outs, (x,)),
+    linear=(0,),
+    transpose=lambda ct, x, *, dimensions: (expand_dims(ct, dimensions),),
+    batch=family.shift_params("dimensions"),
+)
+
+
+def expand_dims(x: Any, dimensions: tuple[int, ...]) -> Any:
+    """`x` with axes of size 1 at `dimensions` of the result, which may be negative."""
+    ndim = family.typeof(x).ndim + len(dimensions)
+    new = {d + ndim if d < 0 else d for d in dimensions}
+    if len(new) != len(dimensions) or any(not 0 <= d < ndim for d in new):
+        raise ValueError(
+            f"expand_dims: dimensions {tuple(dimensions)} do not fit a result of {ndim} dimensions. Each must lie in "
+            f"[{-ndim}, {ndim}), and none may be named twice."
+        )
+    if not new:
+        return x
+    sizes = iter(family.typeof(x).shape)
+    shape = tuple([1 if d in new else next(sizes) for d in range(ndim)])
+    return ew.broadcast(x, shape, tuple(new))
+
+
+# ---- made from nothing, and reread -----------------------------------------------------------------------------------
+
+
+def _iota_type(*, dtype: Any, shape: tuple[int, ...], dimension: int, sharding: Any) -> Any:
+    family.check_kind("iota", dtype, "fciu")
+    if not 0 <= dimension < len(shape):
+        raise ValueError(
+            f"iota: dimension {dimension} is out of range for shape {shape}. Give one in [0, {len(shape)})."
+        )
+    return ShapedArray(shape, dtype)
+
+
+iota = Primitive(
+    "iota",
+    type=_iota_type,
+    lower=lambda low, ins, outs, *, dtype, shape, dimension, sharding: low.op(
+        "stablehlo.iota", outs, (), {"iota_dimension": f"{dimension} : i64"}
+    ),
+    nondiff="it has no operands",
+    batch=lambda prim, size, operands, flags, params: [prim(**params)],
+)
+
+
+def iota_along(dtype: Any, shape: tuple[int, ...], dimension: int) -> Any:
+    """0, 1, 2, ... along one dimension of `shape`."""
+    return iota(dtype=dtype, shape=tuple(shape), dimension=dimension, sharding=None)
+
+
+def _bitcast_type(x: Any, *, new_dtype: Any) -> Any:
+    family.check_kind("bitcast_convert_type", x.dtype, "fciub")
+    family.check_kind("bitcast_convert_type", new_dtype, "fciub")
+    old, new = dtypes.itemsize_bits(x.dtype), dtypes.itemsize_bits(new_dtype)
+    shape = x.shape
+    if old > new and old % new == 0:
+        shape = (*shape, old // new)
+    elif new > old and shape and shape[-1] * old == new:
+        shape = shape[:-1]
+    elif old != new or (dtypes.is_complex(x.dtype) != dtypes.is_complex(new_dtype)):
+        raise TypeError(
+            f"bitcast_convert_type: {x} cannot be read as {new_dtype.name}. Going from {old} to {new} bits needs a "
+            f"last dimension of size {new // old or 1}."
+        )
+    return x.update(shape=shape, dtype=new_dtype, weak_type=False)
+
+
+bitcast_convert_type = Primitive(
+    "bitcast_convert_type",
+    type=_bitcast_type,
+    lower=lambda low, ins, outs, x, *, new_dtype: (
+        [x] if ins[0].dtype == new_dtype else low.op("stablehlo.bitcast_convert", outs, (x,))
+    ),
+    nondiff="it reads the bits of a number, not its value",
+    batch=lambda prim, size, operands, flags, params: [prim(operands[0], **params)],
+)
