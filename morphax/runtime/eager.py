@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
+import numpy as np
 from jaxlib import _jax
 
 from morphax.ir import avals
@@ -78,6 +79,17 @@ def device_of(args: Sequence[Any]) -> tuple[Any, bool]:
     return (backend.default_device(), False) if chosen is None else (chosen, True)
 
 
+# The C++ dispatch takes host scalars of these for ones of 32 bits.
+_WIDE_SCALARS = frozenset((np.int64, np.uint64, np.float64, np.complex128))
+
+
+def _placed(x: Any) -> Any:
+    """A 64-bit literal as an array; other operands as they are."""
+    if x.__class__ not in _WIDE_SCALARS:
+        return x
+    return array.put(x, avals.scalar(x.dtype), backend.default_device(), committed=False)
+
+
 class Eval(Trace):
     """Runs primitives on concrete values."""
 
@@ -90,6 +102,10 @@ class Eval(Trace):
     def apply(self, prim: Primitive, args: Sequence[Any], params: dict[str, Any]) -> list[Any]:
         if prim.carrier:
             return _run_carrier(prim, args, params)
+        for a in args:
+            if a.__class__ in _WIDE_SCALARS:
+                args = [_placed(x) for x in args]
+                break
         key = tuple(params.items()) if params else ()
         program = prim.eager.get(key)
         if program is None:
