@@ -201,12 +201,15 @@ def host_type(x: Any) -> ShapedArray:
 
 
 def operand_type(x: Any) -> ShapedArray:
-    """Type of an operand of a primitive. Host scalars are literals there, and literals never decide the weak type."""
+    """Type of an operand of a primitive, as the library's own rules give it: host arrays have the dtype they say, and
+    host scalars are literals, which never decide the weak type."""
     try:
         return x.aval
     except AttributeError:
         if isinstance(x, np.generic):
             return scalar(x.dtype)
+        if x.__class__ is np.ndarray:
+            return ShapedArray(x.shape, x.dtype)
         return host_type(x)
 
 

@@ -246,6 +246,8 @@ class Stage(Trace):
         if isinstance(x, (np.generic, float, int, complex)):  # bool is an int
             aval = avals.operand_type(x)
             return Literal(x if isinstance(x, np.generic) else np.asarray(x, aval.dtype)[()], aval)
+        if x.__class__ is np.ndarray and x.ndim == 0:
+            return Literal(x, avals.operand_type(x))
         if x.__class__ is np.ndarray and not x.ndim:  # unlike a scalar, an array without axes decides the weak type
             aval = avals.typeof(x)
             return Literal(np.asarray(x, aval.dtype), aval)
@@ -253,7 +255,7 @@ class Stage(Trace):
         if found is None:
             if isinstance(x, Tracer) and x.trace.done:
                 raise leaked(x)
-            found = self.constants[id(x)] = (Var(avals.typeof(x)), x)
+            found = self.constants[id(x)] = (Var(avals.operand_type(x)), x)
         return found[0]
 
     def apply(self, prim: Primitive, args: Sequence[Any], params: dict[str, Any]) -> list[Any]:

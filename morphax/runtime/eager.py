@@ -100,6 +100,10 @@ class Eval(Trace):
         self.done = False
 
     def apply(self, prim: Primitive, args: Sequence[Any], params: dict[str, Any]) -> list[Any]:
+        for a in args:
+            if a.__class__ is not array.ArrayImpl:
+                args = [_prepared(a) for a in args]
+                break
         if prim.carrier:
             return _run_carrier(prim, args, params)
         for a in args:
@@ -111,6 +115,18 @@ class Eval(Trace):
         if program is None:
             program = prim.eager[key] = _program(prim, params)
         return program(*args)
+
+
+_WIDE = frozenset(map(np.dtype, ("int64", "uint64", "float64", "complex128")))
+
+
+def _prepared(x: Any) -> Any:
+    # C++ narrows 64-bit host values while x64 is off, but here the dtype was named. It also takes arrays without axes
+    # and scalars for the same, of which only the first decide a weak type.
+    if isinstance(x, (np.ndarray, np.generic)) and (x.dtype in _WIDE or x.__class__ is np.ndarray and not x.ndim):
+        aval = avals.operand_type(x)
+        return array.put(np.asarray(x), aval, backend.default_device(), committed=False)
+    return x
 
 
 EVAL = Eval()

@@ -1,8 +1,10 @@
 """`jit`: trace once for each signature, compile once for each program, dispatch repeated calls in C++."""
 
+import collections
 import functools
 import inspect
-import warnings
+import itertools
+import logging
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -21,6 +23,9 @@ from morphax.support.tracebacks import api_boundary
 from morphax.transforms.flat import FlatFun, argument_path, check_callable, check_leaf, dce_names, name_of
 
 _TRACES_KEPT = 1024
+_NOTES_KEPT = 256
+_numbered = itertools.count()  # tells functions apart in the C++ cache; ids would come again
+_log = logging.getLogger("morphax")
 UNSPECIFIED = type("UnspecifiedValue", (), {"__repr__": lambda self: "UnspecifiedValue"})()
 
 
@@ -144,7 +149,7 @@ class Jit:
         self.compiler_options = compiler_options
         self.eager = eager
         self.traces: dict[Any, Traced] = {}
-        self.ledger: list[dict[str, Any]] = []
+        self.ledger: collections.deque[dict[str, Any]] = collections.deque(maxlen=_NOTES_KEPT)
 
     # ---- signatures ----
 
@@ -238,7 +243,7 @@ class Jit:
             entry["why"] = min((_difference(old, entry) for old in self.ledger), key=len)
         self.ledger.append(entry)
         if config.explain_cache_misses.value or config.log_compiles.value:
-            warnings.warn(f"jit: tracing {self.name} for {', '.join(map(str, types))}: {entry['why']}", stacklevel=2)
+            _log.warning("jit: tracing %s for (%s): %s", self.name, ", ".join(map(str, types)), entry["why"])
 
     # ---- calling ----
 
@@ -462,7 +467,7 @@ def _dispatch(state: Jit) -> Any:
         api_boundary(state.miss),
         list(state.static_argnums),
         list(state.static_argnames),
-        (state.name, id(state)),
+        (state.name, next(_numbered)),
         tree.registry,
         eager.shard_arg,
         eager.CACHE,
@@ -488,6 +493,7 @@ def program(*static: str) -> Callable[[Callable[..., Any]], Any]:
                 return compiled(*args, **kwargs)
             return fun(*args, **kwargs)
 
+        array_function.compiled = compiled  # for operators, which look at the current trace themselves
         return array_function
 
     return decorate
@@ -609,5 +615,5 @@ class Compiled:
         if any(isinstance(x, Tracer) for x in leaves):
             raise TypeError(f"{traced.name}: a compiled function cannot be called with traced values; use jit instead.")
         operands = [x for x, k in zip(leaves, traced.kept, strict=True) if k]
-        outs = self._executable([*traced.consts, *operands], True)
+        outs = self._executable([*traced.consts, *operands], eager.device_of(leaves)[1])
         return tree.unflatten(traced.out_tree, outs)

@@ -16,7 +16,15 @@ from morphax.support import dtypes, tree
 from morphax.support.tracebacks import api_boundary
 from morphax.transforms import batch as batching
 from morphax.transforms import differentiate as ad
-from morphax.transforms.flat import FlatFun, argument_path, check_callable, check_leaf, dce_names, name_of
+from morphax.transforms.flat import (
+    FlatFun,
+    argument_path,
+    canonical,
+    check_callable,
+    check_leaf,
+    dce_names,
+    name_of,
+)
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -116,6 +124,7 @@ def _reverse(
         return fun(*merged, **kwargs)
 
     with_others.__name__ = name_of(fun)
+    leaves = [canonical(x) for x in leaves]
     flat = FlatFun(with_others, tree.flatten((chosen, {}))[1], api, aux)
     active = [dtypes.is_inexact(t.dtype) for t in types]
     outs, tangents, tape = ad.linearize(flat, leaves, active)
@@ -382,7 +391,8 @@ def jvp(fun: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any]
         )
         raise TypeError(f"jvp: primals and tangents must have the same structure. {difference}.")
     flat = FlatFun(fun, in_tree, "jvp", has_aux)
-    checked = [_check_tangent("jvp", x, t) for x, t in zip(leaves, directions, strict=True)]
+    checked = [canonical(_check_tangent("jvp", x, t)) for x, t in zip(leaves, directions, strict=True)]
+    leaves = [canonical(x) for x in leaves]
     outs, out_tangents = ad.jvp(flat, leaves, checked)
     count = flat.out_count
     results = tree.unflatten(flat.out_tree, [as_array(o) for o in outs[:count]])
@@ -717,6 +727,7 @@ def vmap(
             prefix, (args, kwargs), is_leaf=lambda x: x is None, what=f"vmap in_axes of {name_of(fun)}"
         )
         size = _batch_size(fun, args, kwargs, leaves, axes, axis_size)
+        leaves = [canonical(x) for x in leaves]
         moved = [x if a is None else structure.move_axis(x, a, 0) for x, a in zip(leaves, axes, strict=True)]
         flat = FlatFun(fun, in_tree, "vmap")
         flags = [a is not None for a in axes]

@@ -4,9 +4,11 @@ import inspect
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
+
 from morphax.ir import avals
 from morphax.ir.jaxpr import Var
-from morphax.support import tree
+from morphax.support import dtypes, tree
 
 
 def name_of(fun: Any) -> str:
@@ -41,6 +43,14 @@ def check_leaf(api: str, leaf: Any, where: Callable[[], str]) -> avals.ShapedArr
             f"{api}: {where()} is {leaf!r:.60} of type {type(leaf).__name__}, which is not an array or a number. "
             "Pass arrays, mark the argument static with static_argnums, or close over it."
         ) from None
+
+
+def canonical(leaf: Any) -> Any:
+    """A NumPy array in the dtype that arrays get from it: 64-bit ones are narrowed unless x64 is enabled."""
+    if isinstance(leaf, (np.ndarray, np.generic)):
+        dtype = dtypes.canonicalize_dtype(leaf.dtype)
+        return np.asarray(leaf) if leaf.dtype == dtype else np.asarray(leaf).astype(dtype)
+    return leaf
 
 
 class FlatFun:
