@@ -7,6 +7,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from morphax.ir import avals
+from morphax.ir import show as _show  # noqa: F401 - jaxprs get their printer there
 from morphax.ir.current import base, current
 from morphax.ir.jaxpr import ClosedJaxpr, Jaxpr, evaluate
 from morphax.ir.trace import stage
@@ -534,6 +535,23 @@ def _basis(types: Sequence[avals.ShapedArray]) -> list[Any]:
     return basis
 
 
+def _along_basis(fun: Callable[..., Any], types: Sequence[avals.ShapedArray]) -> Any:
+    """`fun`, which returns (constant, direction, *constants), for each vector of the standard basis.
+
+    The second part of the result has the number of the basis vector as its first axis.
+    """
+    basis = _basis(types)
+    total = sum(a.size for a in types)
+    flat = FlatFun(fun, tree.structure((tuple(basis), {})), "jacobian")
+    outs, mapped = batching.batch(flat, basis, [True] * len(basis), total)
+    pairs = tree.unflatten(flat.out_tree, list(zip(outs, mapped, strict=True)))
+    is_pair = lambda p: type(p) is tuple and len(p) == 2 and type(p[1]) is bool  # noqa: E731 - said once, used twice
+    constant, direction, *rest = pairs
+    direction = tree.map(lambda p: p[0] if p[1] else batching.batched(p[0], total), direction, is_leaf=is_pair)
+    constants = tree.map(lambda p: p[0], (constant, rest), is_leaf=is_pair)
+    return constants[0], direction, *constants[1]
+
+
 def _selected(api: str, fun: Any, argnums: Any, args: Any, kwargs: Any, holomorphic: bool, allow_int: bool) -> Any:
     nums = _positions(api, fun, argnums, len(args))
     chosen = tuple([args[n] for n in nums])
@@ -586,8 +604,8 @@ def jacfwd(
         def push(*directions: Any) -> Any:
             return jvp(of_chosen, chosen, tree.unflatten(in_tree, directions), has_aux=has_aux)
 
-        out_axes = (None, -1, None) if has_aux else (None, -1)
-        out, columns, *aux = vmap(push, out_axes=out_axes)(*_basis(types))
+        out, columns, *aux = _along_basis(push, types)
+        columns = tree.map(lambda c: structure.move_axis(c, 0, -1), columns)
         _check_jacobian_output("jacfwd", fun, out, holomorphic)
         single = isinstance(argnums, (int, np.integer))
         jacobian = tree.map(lambda c: _split_last(c, types, in_tree, single), columns)
@@ -622,7 +640,7 @@ def jacrev(
         _check_jacobian_output("jacrev", fun, out, holomorphic)
         leaves, out_tree = tree.flatten(out)
         types = [avals.typeof(x) for x in leaves]
-        rows = vmap(lambda *cts: pullback(tree.unflatten(out_tree, cts)))(*_basis(types))
+        (rows,) = _along_basis(lambda *cts: (None, pullback(tree.unflatten(out_tree, cts))), types)[1:]
         rows = rows[0] if isinstance(argnums, (int, np.integer)) else rows
         row_leaves, row_tree = tree.flatten(rows)
         pieces = [_split_first(r, types) for r in row_leaves]
