@@ -24,7 +24,7 @@ _in_flight: collections.deque[Any] = collections.deque(maxlen=_IN_FLIGHT)
 class Executable:
     """A compiled program on one device, and what is needed to call it."""
 
-    __slots__ = ("device", "has_keys", "in_avals", "out_avals", "sharding", "xla", "_handlers", "_physical_in")
+    __slots__ = ("device", "has_keys", "in_avals", "out_avals", "sharding", "xla", "handlers", "_physical_in")
 
     def __init__(self, xla: Any, device: Any, in_avals: Sequence[ShapedArray], out_avals: Sequence[ShapedArray]):
         self.xla = xla
@@ -34,7 +34,7 @@ class Executable:
         self.sharding = backend.single_device(device)
         self.has_keys = any(isinstance(a.dtype, dtypes.KeyDType) for a in (*in_avals, *out_avals))
         physical = [array.physical(a) for a in out_avals]
-        self._handlers = [[versions.result_handler(a, self.sharding, c) for a in physical] for c in (False, True)]
+        self.handlers = [[versions.result_handler(a, self.sharding, c) for a in physical] for c in (False, True)]
         self._physical_in = [array.physical(a) for a in in_avals]
 
     def __call__(self, args: Sequence[Any], committed: bool = False) -> list[Any]:
@@ -43,7 +43,7 @@ class Executable:
             x if x.__class__ is array.ArrayImpl and x._sharding is self.sharding else self.place(x, a)
             for x, a in zip(args, self._physical_in, strict=True)
         ]
-        outs = self.xla.execute_sharded(buffers).consume_with_handlers(self._handlers[committed])
+        outs = self.xla.execute_sharded(buffers).consume_with_handlers(self.handlers[committed])
         return array.wrap_outputs(self.out_avals, outs) if self.has_keys else outs
 
     def place(self, x: Any, aval: ShapedArray) -> Any:
