@@ -1,0 +1,1 @@
+"""NumPy's functions on arrays and tracers of this library."""
