@@ -40,7 +40,7 @@ def _transpose(cts: Sequence[Any], *operands: Any, jaxpr: Jaxpr, name: str) -> l
 def _batch(trace: Any, prim: Primitive, operands: Sequence[Any], flags: Sequence[bool], params: Any) -> Any:
     made = jaxprs.batch(params["jaxpr"], trace.size, tuple(flags), trace.axis_name, trace.spmd_axis_name)
     outs = call(*made.consts, *operands, jaxpr=made.jaxpr, name=params["name"])
-    return outs, made.out_flags
+    return outs, made.has
 
 
 def _prune(eqn: Eqn, used: tuple[bool, ...]) -> Eqn:

@@ -45,7 +45,7 @@ def _linearize(d: ad.Differentiate, primals: Sequence[Any], tangents: Sequence[A
 
 def _batch(trace: Any, prim: Primitive, operands: Sequence[Any], flags: Sequence[bool], params: Any) -> Any:
     made = jaxprs.batch(params["jaxpr"], trace.size, tuple(flags), trace.axis_name, trace.spmd_axis_name)
-    return prim(*made.consts, *operands, **{**params, "jaxpr": made.jaxpr}), made.out_flags
+    return prim(*made.consts, *operands, **{**params, "jaxpr": made.jaxpr}), made.has
 
 
 def _lower(

@@ -15,7 +15,7 @@ from morphax.ir.jaxpr import Jaxpr, Literal, Var
 from morphax.ir.primitive import ALL, ONE, Primitive
 from morphax.ir.trace import Stage, StageTracer, Trace, Tracer, run_under
 from morphax.ops import elementwise as ew
-from morphax.ops.family import typeof
+from morphax.ops.family import scalar, typeof
 from morphax.support import dtypes
 
 is_inexact = dtypes.is_inexact
@@ -48,6 +48,11 @@ class Tape(Stage):
         ins = [a.var if a.__class__ is StageTracer and a.trace is self else self.atom(a) for a in args]
         types = prim.types(tuple([v.aval for v in ins]), params)
         return [StageTracer(self, v) for v in self.record(prim, ins, params, types)]
+
+    def zeros(self, aval: ShapedArray) -> StageTracer:
+        """Zeros as a value of the tape."""
+        params = {"shape": aval.shape, "broadcast_dimensions": (), "sharding": None}
+        return self.emit(ew.broadcast_in_dim, [scalar(0, aval.dtype)], params)[0]
 
     def _split(self, prim: Primitive, args: Sequence[Any], params: dict[str, Any]) -> list[Any]:
         # A linear map is its own derivative: a carrier called by a derivative rule with a tangent beside known values
@@ -285,6 +290,8 @@ def backward(eqns: Any, inputs: Sequence[Var], outs: Sequence[Any], known: dict[
                 if ct is None:
                     continue
             current.source = eqn.source
+            if not eqn.invars or all(v.__class__ is Literal for v in eqn.invars):
+                continue  # zeros
             operands = [v.val if v.__class__ is Literal else known.get(v, v) for v in eqn.invars]
             if prim.transpose is None:
                 raise TypeError(

@@ -10,6 +10,8 @@ from typing import Any, NamedTuple
 from morphax.ir import avals
 from morphax.ir.jaxpr import Jaxpr, evaluate
 from morphax.ir.trace import Stage, StageTracer, close, run_under, stage
+from morphax.ops import elementwise as ew
+from morphax.ops.family import typeof
 from morphax.transforms import batch as batching
 from morphax.transforms import differentiate as ad
 
@@ -26,6 +28,20 @@ def _remembered(build: Callable[..., Any]) -> Callable[..., Any]:
     return derived
 
 
+def _reusing(build: Callable[..., Any]) -> Callable[..., Any]:
+    """For passes whose last argument forces results to have a tangent or a batch axis: where the free result has those
+    already, it is the answer. Loops ask first which there are, so this halves their time."""
+
+    @wraps(build)
+    def reuse(jaxpr: Jaxpr, *key: Any, force: tuple[bool, ...] = ()) -> Any:
+        free = build(jaxpr, *key, ())
+        if all(has or not forced for has, forced in zip(free.has, force, strict=False)):
+            return free
+        return build(jaxpr, *key, force)
+
+    return reuse
+
+
 class Jvp(NamedTuple):
     """jaxpr: (consts, primals, active tangents) -> (results, tangents where `has`)."""
 
@@ -34,9 +50,10 @@ class Jvp(NamedTuple):
     has: tuple[bool, ...]
 
 
+@_reusing
 @_remembered
-def jvp(jaxpr: Jaxpr, active: tuple[bool, ...]) -> Jvp:
-    """Forward mode of a jaxpr, for tangents of the inputs in `active`."""
+def jvp(jaxpr: Jaxpr, active: tuple[bool, ...], force: tuple[bool, ...]) -> Jvp:
+    """Forward mode of a jaxpr, for tangents of the inputs in `active`. Results in `force` get a tangent, be it zero."""
     has: tuple[bool, ...] = ()
 
     def forward(*args: Any) -> list[Any]:
@@ -44,6 +61,9 @@ def jvp(jaxpr: Jaxpr, active: tuple[bool, ...]) -> Jvp:
         primals, given = args[: len(active)], iter(args[len(active) :])
         tangents = [next(given) if on else None for on in active]
         outs, out_tangents = ad.jvp(lambda *xs: evaluate(jaxpr, (), xs), primals, tangents)
+        for k, forced in enumerate(force):
+            if forced and out_tangents[k] is None:
+                out_tangents[k] = ew.zeros(avals.tangent(typeof(outs[k])))
         has = tuple([t is not None for t in out_tangents])
         return outs + [t for t in out_tangents if t is not None]
 
@@ -64,8 +84,9 @@ class Linearized(NamedTuple):
     sources: list[tuple[str, Any]]
 
 
+@_reusing
 @_remembered
-def linearize(jaxpr: Jaxpr, active: tuple[bool, ...]) -> Linearized:
+def linearize(jaxpr: Jaxpr, active: tuple[bool, ...], force: tuple[bool, ...]) -> Linearized:
     """A jaxpr as one that computes results and residuals, and a linear one that takes residuals and tangents."""
     trace = Stage(jaxpr.debug_name)
     primals = [trace.input(a) for a in jaxpr.in_avals]
@@ -74,6 +95,10 @@ def linearize(jaxpr: Jaxpr, active: tuple[bool, ...]) -> Linearized:
         return ad.linearize(lambda *xs: evaluate(jaxpr, (), xs), primals, active)
 
     outs, tangents, tape = run_under(trace, forward)
+    for k, forced in enumerate(force):
+        if forced and tangents[k] is None:
+            # An equation of the tape: made on the parent, the zeros would be a residual, and loops would stack them.
+            tangents[k] = tape.zeros(avals.tangent(typeof(outs[k])))
     has = tuple([t is not None for t in tangents])
     linear, residuals = tape.finish([t for t in tangents if t is not None])
     inputs = {v: k for k, v in enumerate(trace.inputs)}
@@ -129,27 +154,28 @@ def transpose(jaxpr: Jaxpr, unknown: tuple[bool, ...], has: tuple[bool, ...]) ->
 
 
 class Batched(NamedTuple):
-    """jaxpr: (consts, operands, those of `flags` with a batch axis in front) -> results, batched where `out_flags`."""
+    """jaxpr: (consts, operands, those of `flags` with a batch axis in front) -> results, batched where `has`."""
 
     jaxpr: Jaxpr
     consts: list[Any]
-    out_flags: tuple[bool, ...]
+    has: tuple[bool, ...]
 
 
+@_reusing
 @_remembered
 def batch(
-    jaxpr: Jaxpr, size: int, flags: tuple[bool, ...], axis_name: Any, spmd_axis_name: Any, force: tuple[bool, ...] = ()
+    jaxpr: Jaxpr, size: int, flags: tuple[bool, ...], axis_name: Any, spmd_axis_name: Any, force: tuple[bool, ...]
 ) -> Batched:
     """A jaxpr over a batch; results in `force` get a batch axis even where they are equal for all examples."""
-    out_flags: tuple[bool, ...] = ()
+    has: tuple[bool, ...] = ()
 
     def over_batch(*args: Any) -> list[Any]:
-        nonlocal out_flags
+        nonlocal has
         outs, mine = batching.batch(lambda *xs: evaluate(jaxpr, (), xs), args, flags, size, axis_name, spmd_axis_name)
         for k, forced in enumerate(force):
             if forced and not mine[k]:
                 outs[k], mine[k] = batching.batched(outs[k], size), True
-        out_flags = tuple(mine)
+        has = tuple(mine)
         return outs
 
     types = [
@@ -157,4 +183,4 @@ def batch(
         for a, flag in zip(jaxpr.in_avals, flags, strict=True)
     ]
     made, consts = stage(over_batch, types, jaxpr.debug_name)
-    return Batched(close(made), consts, out_flags)
+    return Batched(close(made), consts, has)
