@@ -48,7 +48,7 @@ def fast_path(
         [executable.sharding] * outputs,
         list(executable.out_avals),
         [committed] * outputs,
-        [True] * (inputs - len(consts)),
+        [True] * inputs,
         [None] * inputs,
         list(consts),
     )
@@ -79,17 +79,6 @@ def device_of(args: Sequence[Any]) -> tuple[Any, bool]:
     return (backend.default_device(), False) if chosen is None else (chosen, True)
 
 
-# The C++ dispatch takes host scalars of these for ones of 32 bits.
-_WIDE_SCALARS = frozenset((np.int64, np.uint64, np.float64, np.complex128))
-
-
-def _placed(x: Any) -> Any:
-    """A 64-bit literal as an array; other operands as they are."""
-    if x.__class__ not in _WIDE_SCALARS:
-        return x
-    return array.put(x, avals.scalar(x.dtype), backend.default_device(), committed=False)
-
-
 class Eval(Trace):
     """Runs primitives on concrete values."""
 
@@ -106,10 +95,6 @@ class Eval(Trace):
                 break
         if prim.carrier:
             return _run_carrier(prim, args, params)
-        for a in args:
-            if a.__class__ in _WIDE_SCALARS:
-                args = [_placed(x) for x in args]
-                break
         key = tuple(params.items()) if params else ()
         program = prim.eager.get(key)
         if program is None:

@@ -288,7 +288,8 @@ class Jit:
         if any(isinstance(x, array.KeyArray) for x in leaves):  # C++ does not know them
             fast = None
         if fast is not None:
-            fast = fast._replace(kept_var_bitvec=traced.kept)
+            # C++ reads one entry for each constant too, unchecked.
+            fast = fast._replace(kept_var_bitvec=[True] * len(traced.consts) + list(traced.kept))
         return tree.unflatten(traced.out_tree, outs), fast, False
 
     def _suits_twin(self, traced: Traced, leaves: Sequence[Any]) -> bool:
