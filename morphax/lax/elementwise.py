@@ -323,7 +323,7 @@ atanh = _unary("atanh", ew.atanh, "fc", "Inverse hyperbolic tangent; NaN outside
 erf = _unary("erf", special.erf, "f", "Error function: 2/sqrt(pi) times the integral of exp(-t^2) to `x`.", "erf(0.0)", "0.0")  # fmt: skip # noqa: E501
 erfc = _unary("erfc", special.erfc, "f", "1 - erf(x), accurate for large `x`.", "erfc(0.0)", "1.0")
 erf_inv = _unary("erf_inv", special.erf_inv, "f", "The number whose error function is `x`.", "erf_inv(0.0)", "0.0")
-lgamma = _unary("lgamma", special.lgamma, "f", "log |gamma(x)|.", "lgamma(5.0)", "3.1780539")
+lgamma = _unary("lgamma", special.lgamma, "f", "log |gamma(x)|.", "lgamma(5.0)", "3.1780548")
 digamma = _unary(
     "digamma", special.digamma, "f", "Logarithmic derivative of the gamma function.", "digamma(0.5)", "-1.96351"
 )
