@@ -144,14 +144,14 @@ class ufunc:
         where: Any = None,
     ) -> Any:
         """The function folded over an axis, or over all for axis=None."""
-        _no_out(self.__name__, out)
+        no_out(self.__name__, out)
         if self._reduce is None:
             raise NotImplementedError(f"{self.__name__}.reduce: there is no such reduction. Use a loop or lax.reduce.")
         return self._reduce(a, axis=axis, dtype=dtype, keepdims=keepdims, initial=initial, where=where)
 
     def accumulate(self, a: Any, axis: int = 0, dtype: Any = None, out: None = None) -> Any:
         """Running results of the function along an axis."""
-        _no_out(self.__name__, out)
+        no_out(self.__name__, out)
         if self._accumulate is None:
             raise NotImplementedError(f"{self.__name__}.accumulate: not defined. Use lax.associative_scan.")
         return self._accumulate(a, axis=axis, dtype=dtype)
@@ -182,7 +182,7 @@ class ufunc:
         return f"<ufunc '{self.__name__}'>"
 
 
-def _no_out(name: str, out: Any) -> None:
+def no_out(name: str, out: Any) -> None:
     if out is not None:
         raise NotImplementedError(f"{name}: out= is not supported, since arrays do not change. Use the result.")
 
@@ -409,7 +409,7 @@ isnan = _of_any("isnan", _is_nan, "Whether NaN", "jnp.isnan(jnp.nan).item() -> T
 
 
 def _infinity(name: str, x: Any, out: Any, value: float) -> Any:
-    _no_out(name, out)
+    no_out(name, out)
     x = promotion.array(name, x)
     dtype = typeof(x).dtype
     if dtypes.is_complex(dtype):
@@ -586,7 +586,7 @@ def modf(x: Any, /, out: None = None) -> tuple[Any, Any]:
     >>> [v.item() for v in jnp.modf(-1.5)]
     [-0.5, -1.0]
     """
-    _no_out("modf", out)
+    no_out("modf", out)
     x = promotion.inexact("modf", x)
     whole = _truncated(x)
     rest = ew.select_n(_is_inf(x), ew.sub(x, whole), family.like(x, 0))
@@ -931,7 +931,7 @@ def around(a: Any, decimals: int = 0, out: None = None) -> Any:
 
 
 def _round(name: str, a: Any, decimals: int, out: None) -> Any:
-    _no_out(name, out)
+    no_out(name, out)
     decimals = decimals.__index__()
     a = promotion.array(name, a)
     dtype = typeof(a).dtype
