@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 
 from morphax.ir.avals import ShapedArray
-from morphax.runtime import array, backend
+from morphax.runtime import array, backend, eager  # noqa: F401 - eager runs what these samples call
 from morphax.support import dtypes as dt
 
 FLOATS = ("float32", "float64", "float16", "bfloat16")
@@ -54,7 +54,8 @@ class Sample:
         at: special points: (operands, result) or (operands, result, derivatives), the operands as Python numbers or
             nested lists, computed in `at_dtype`; derivatives, one for each operand, are of the sum of the result.
         errors: (call without arguments, exception, part of its message).
-        tol: relative and absolute tolerance in float64; for narrower types scaled by their resolution.
+        tol: relative and absolute tolerance in float64; narrower types have one by their resolution. Or a dict from
+            names of dtypes to tolerances, for those that need another.
         gaps: property (see test_primitives.py: "value", "jvp", "vjp", "second", "vmap", "jit", "text", "xla") -> why
             the row is not held to it.
     """
@@ -68,12 +69,28 @@ class Sample:
     at: Sequence[tuple[Any, ...]] = ()
     at_dtype: str = "float64"
     errors: Sequence[tuple[Callable[[], Any], type[Exception], str]] = ()
-    tol: float = 1e-12
+    tol: float | dict[str, float] = 1e-13
     gaps: dict[str, str] = field(default_factory=dict)
 
     @property
     def primitive(self) -> str:
+        """Name of the primitive."""
         return self.name.partition(":")[0]
+
+    @property
+    def differentiable(self) -> list[Any]:
+        """The cases of `dtypes` of 64 bits, in which derivatives are tested."""
+        return [d for d in self.dtypes if {"float64", "complex128"} & set((d,) if isinstance(d, str) else d)]
+
+    def tolerance(self, dtype: np.dtype) -> float:
+        """Relative and absolute tolerance of results of that dtype."""
+        if isinstance(self.tol, dict) and dtype.name in self.tol:
+            return self.tol[dtype.name]
+        if dt.kind(dtype) not in "fc":
+            return 0.0
+        in_double = self.tol.get("float64", 1e-13) if isinstance(self.tol, dict) else self.tol
+        bits = dt.itemsize_bits(dt.to_real(dtype))
+        return in_double if bits == 64 else float(dt.finfo(dt.to_real(dtype)).eps) * (64 if bits == 32 else 8)
 
     def dtypes_of(self, case: str | tuple[str, ...], count: int) -> tuple[np.dtype, ...]:
         """The dtype of each of `count` operands."""
