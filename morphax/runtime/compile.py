@@ -126,11 +126,12 @@ _CHEAP = (*_LIGHT, ("xla_backend_optimization_level", 0), ("xla_llvm_disable_exp
 _SMALL = 4096
 
 
-def eager_options(device: Any, types: Sequence[ShapedArray]) -> tuple[tuple[str, Any], ...]:
-    """Compile options for a program that is called outside `jit`: quick to compile where the arrays are small."""
+def eager_options(device: Any, types: Sequence[ShapedArray], exact: bool = False) -> tuple[tuple[str, Any], ...]:
+    """Compile options for a program that is called outside `jit`: quick to compile where the arrays are small, unless
+    it must round as an optimised one does."""
     if device.platform != "cpu":
         return ()
-    return _CHEAP if all(a.size <= _SMALL for a in types) else _LIGHT
+    return _CHEAP if not exact and all(a.size <= _SMALL for a in types) else _LIGHT
 
 
 class Request(NamedTuple):

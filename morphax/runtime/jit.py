@@ -109,7 +109,7 @@ class Traced:
             donated = (*[False] * len(self.consts), *given)
         options = self._state.compiler_options
         if self._state.eager:
-            options = compiling.eager_options(device, self.types + self.program.out_avals)
+            options = compiling.eager_options(device, self.types + self.program.out_avals, self._state.exact)
         return compiling.Request(device, donated, options)
 
     def executable(self, device: Any) -> compiling.Executable:
@@ -136,6 +136,7 @@ class Jit:
         inline: bool,
         compiler_options: tuple[tuple[str, Any], ...],
         eager: bool = False,
+        exact: bool = False,
     ):
         self.fun = fun
         self.name = name_of(fun)
@@ -148,6 +149,7 @@ class Jit:
         self.inline = inline
         self.compiler_options = compiler_options
         self.eager = eager
+        self.exact = exact
         self.wide: Wide | None = None
         self.forget: Callable[[], None] = lambda: None
         self.traces: dict[Any, Traced] = {}
@@ -550,17 +552,18 @@ def _front(state: Jit, dispatch: Callable[..., Any]) -> Any:
     return jitted
 
 
-def program(*static: str) -> Callable[[Callable[..., Any]], Any]:
+def program(*static: str, exact: bool = False) -> Callable[[Callable[..., Any]], Any]:
     """Decorator for array functions: called outside any transform they run as one compiled program; under a transform
     their operations go to it one by one, so that jaxprs stay flat.
 
     Args:
         static: names of the parameters that are not arrays.
+        exact: round as `jit` does, also where arrays are small: optimised programs contract x * y + z, others do not.
     """
 
     def decorate(fun: Callable[..., Any]) -> Any:
         nums, names = _complete(fun, (), static, "static_")
-        compiled = _dispatch(Jit(fun, nums, names, (), (), False, None, False, (), eager=True))
+        compiled = _dispatch(Jit(fun, nums, names, (), (), False, None, False, (), eager=True, exact=exact))
         outside = base()
 
         @functools.wraps(fun)
