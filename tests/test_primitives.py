@@ -158,7 +158,8 @@ def random_like(x: np.ndarray, rng: np.random.Generator) -> np.ndarray:
 
 
 def inner(u: Sequence[Any], v: Sequence[Any]) -> float:
-    """Pairing of cotangents with tangents: Re sum u v, without conjugation."""
+    """Pairing of cotangents with tangents: Re sum u v, without conjugation. They are of the same types."""
+    assert [(a.shape, a.dtype) for a in u] == [(b.shape, b.dtype) for b in v]
     return float(sum(np.real(np.sum(np.asarray(a) * np.asarray(b))) for a, b in zip(u, v, strict=True)))
 
 

@@ -273,6 +273,8 @@ def round(x: Any, rounding_method: RoundingMethod = RoundingMethod.AWAY_FROM_ZER
     >>> print(round(2.5), round(2.5, RoundingMethod.TO_NEAREST_EVEN))
     3.0 2.0
     """
+    if rounding_method not in tuple(RoundingMethod):
+        raise ValueError(f"round: rounding_method must be a RoundingMethod; it is {rounding_method!r}.")
     return ew.round(operand("round", x), rounding_method=RoundingMethod(rounding_method))
 
 
@@ -553,8 +555,8 @@ def _full(name: str, shape: Any, fill_value: Any, dtype: Any, weak: bool = False
         raise TypeError(f"{name}: fill_value must be a scalar; it has shape {aval.shape}. Use broadcast_in_dim.")
     traced_weak = weak or dtype is None and hasattr(value, "aval") and aval.weak_type
     value = ew.convert(value, aval.dtype if dtype is None else dtypes.named_dtype(dtype), traced_weak)
-    if isinstance(value, (np.generic, np.ndarray)) and not sizes:
-        return _put(np.asarray(value))
+    if isinstance(value, (np.generic, np.ndarray)) and (not sizes or current.trace is eager.EVAL):
+        return _put(np.full(sizes, value))
     made = ew.full(sizes, value)
     return ew.convert(made, avals.operand_type(made).dtype, traced_weak)
 

@@ -181,6 +181,8 @@ def _lower_extreme(opname: str, direction: str) -> Any:
         tied = low.op("stablehlo.compare", (flag,), re, _direction("EQ"))[0]
         ahead_im = low.op("stablehlo.compare", (flag,), im, _direction(direction))[0]
         first = low.op("stablehlo.select", (flag,), (tied, ahead_im, ahead))[0]
+        is_nan = low.op("stablehlo.compare", (flag,), (x, x), _direction("NE"))[0]  # a NaN of y wins by itself
+        first = low.op("stablehlo.or", (flag,), (first, is_nan))[0]
         return low.op("stablehlo.select", outs, (first, x, y))
 
     return lower
@@ -610,6 +612,8 @@ convert_element_type = Primitive(
     linear=(0,),
     transpose=_convert_transpose,
     elementwise=True,
+    show=lambda params: {"new_dtype": params["new_dtype"], "weak_type": params["weak_type"]},
+    read=lambda shown, ins, outs: {**shown, "sharding": None},
 )
 
 

@@ -73,7 +73,7 @@ def _check_input(api: str, aval: avals.ShapedArray, holomorphic: bool, allow_int
         if not dtypes.is_complex(dtype):
             raise TypeError(f"{api}: with holomorphic=True inputs must be complex; {where} is {aval}.")
     elif dtypes.is_complex(dtype):
-        if api not in ("vjp", "linearize", "jacfwd"):
+        if api == "jacfwd":  # its columns are real directions; reverse mode has cotangents for both parts
             raise TypeError(
                 f"{api}: inputs must be real; {where} is {aval}. Give holomorphic=True for a holomorphic function, or "
                 "take real and imaginary parts."

@@ -36,6 +36,12 @@ def right_half(rng: np.random.Generator, shape: tuple[int, ...], dtype: np.dtype
     return x + 1j * rng.uniform(-2, 2, shape) if dtype.kind == "c" else x
 
 
+def few(rng: np.random.Generator, shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
+    """Few different values, so that equal ones meet; NaN among floats."""
+    values = {"b": [False, True], "f": [-1.0, 0.0, 1.0, nan], "c": [1j, 1, nan]}.get(dtype.kind, [0, 1, 2])
+    return rng.choice(values, shape)
+
+
 def ints(low: int, high: int) -> Any:
     return lambda rng, shape, dtype: rng.integers(low, high, shape)
 
@@ -76,6 +82,10 @@ ARITHMETIC = (
             ((2.0, 1.0), 2.0, (1.0, 0.0)),
             ((nan, 1.0), nan),
         ],
+    ),
+    Sample(
+        "max: complex with NaN", ew.max, np.maximum, shapes=[((5, 7), (5, 7))], dtypes=COMPLEXES, domain=few,
+        gaps={"jvp": "there is none at NaN", "vjp": "as jvp", "second": "as jvp"},
     ),
     Sample(
         "min", ew.min, np.minimum, shapes=PAIR, dtypes=(*NUMBERS, "bool"),
@@ -275,12 +285,6 @@ CONVERSIONS = (
     Sample("convert_element_type: int", converted("int32"), lambda x: x.astype(np.int32), dtypes=(*FLOATS, "bool")),
     Sample("convert_element_type: bool", converted("bool"), lambda x: x != 0, dtypes=NUMBERS),
 )
-
-
-def few(rng: np.random.Generator, shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
-    """Few different values, so that equal ones meet; NaN among floats."""
-    values = {"b": [False, True], "f": [-1.0, 0.0, 1.0, nan], "c": [1j, 1, nan]}.get(dtype.kind, [0, 1, 2])
-    return rng.choice(values, shape)
 
 
 def by_bits(compare: Any) -> Any:
