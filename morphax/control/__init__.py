@@ -1,1 +1,1 @@
-"""Primitives that carry jaxprs. Lowest first: call, checkpoint."""
+"""Primitives that carry jaxprs. Lowest first: parts, call, checkpoint, cond, scan, while_loop, loops, custom."""

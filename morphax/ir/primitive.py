@@ -55,6 +55,7 @@ class Primitive:
         effects: (params) -> frozenset of effects; an equation with effects is never dropped.
         stage: (args, params) -> (args, params), applied before the equation is recorded.
         prune: (equation, used) -> equation or None, with fewer results, for carriers.
+        run: for carriers of Python functions: (*operands, **params) -> results, outside any trace.
         show: (params) -> params as printed.
         read: (params as printed, operand types, result types) -> params; the inverse of `show`.
     """
@@ -79,6 +80,7 @@ class Primitive:
         "partials",
         "prune",
         "read",
+        "run",
         "show",
         "stage",
         "story",
@@ -107,6 +109,7 @@ class Primitive:
         effects: Rule | None = None,
         stage: Rule | None = None,
         prune: Rule | None = None,
+        run: Rule | None = None,
         show: Rule | None = None,
         read: Rule | None = None,
     ):
@@ -141,6 +144,7 @@ class Primitive:
         self.effects: Any = effects
         self.stage: Any = stage
         self.prune: Any = prune
+        self.run: Any = run
         self.show: Any = show
         self.read: Any = read
         self.eager: dict[Any, Any] = {}

@@ -8,7 +8,7 @@ from jaxlib import _jax
 
 from morphax.ir import avals
 from morphax.ir.current import install_base
-from morphax.ir.jaxpr import Eqn, Jaxpr, Var
+from morphax.ir.jaxpr import Eqn, Jaxpr, Var, subjaxprs
 from morphax.ir.primitive import Primitive
 from morphax.ir.trace import Trace, Tracer, leaked
 from morphax.runtime import array, backend
@@ -93,6 +93,8 @@ class Eval(Trace):
             if a.__class__ is not array.ArrayImpl:
                 args = [_prepared(a) for a in args]
                 break
+        if prim.run is not None:
+            return prim.run(*args, **params)
         if prim.carrier:
             return _run_carrier(prim, args, params)
         key = tuple(params.items()) if params else ()
@@ -166,7 +168,7 @@ def _list_tree(size: int) -> Any:
 
 def _run_carrier(prim: Primitive, args: Sequence[Any], params: dict[str, Any]) -> list[Any]:
     refuse_tracers(args)
-    jaxpr = next(p for p in params.values() if isinstance(p, Jaxpr))
+    jaxpr = subjaxprs(params)[0]
     types = tuple([avals.operand_type(x) for x in args])
     device, committed = device_of(args)
     # In the jaxpr's own memo, so that it lives as long as the jaxpr.
