@@ -10,6 +10,7 @@ import numpy as np
 from morphax.ir import avals
 from morphax.ir.current import current
 from morphax.ir.primitive import Primitive
+from morphax.ir.show import readable
 from morphax.lax.arguments import numbers, operand, operands
 from morphax.ops import elementwise as ew
 from morphax.ops import special
@@ -32,7 +33,7 @@ _KINDS = {
 }
 
 
-def _document(fun: Callable[..., Any], name: str, summary: str, args: str, example: tuple[str, str]) -> None:
+def _document(fun: Callable[..., Any], name: str, summary: str, args: str, example: Sequence[str]) -> None:
     fun.__name__ = fun.__qualname__ = name
     fun.__doc__ = f"{summary}\n\nArgs:\n    {args}\n\n>>> print({example[0]})\n{example[1]}\n"
 
@@ -68,6 +69,7 @@ def _binary(name: str, prim: Primitive, kinds: str, summary: str, *example: str)
     return fun
 
 
+@readable
 class AccuracyMode(enum.Enum):
     """How accurate an elementary function shall be: as the platform's default, or as well as it can.
 
@@ -84,6 +86,7 @@ class AccuracyMode(enum.Enum):
         return f"#stablehlo.result_accuracy<mode = #stablehlo.result_accuracy_mode<{self.name}>>"
 
 
+@readable
 class Tolerance:
     """Largest error that an elementary function may have: absolute, relative, and in units in the last place.
 
@@ -215,8 +218,8 @@ def pow(x: Any, y: Any) -> Any:
     >>> print(pow(2.0, 3))
     8.0
     """
-    x = operand("pow", x)
-    y = operand("pow", y) if isinstance(y, int) else numbers("pow", (x, y))[1]
+    if isinstance(y, int):  # an integer exponent stays one
+        return ew.pow(operand("pow", x), operand("pow", y))
     return ew.pow(*operands("pow", (x, y)))
 
 
@@ -434,7 +437,6 @@ def clamp(min: Any, x: Any, max: Any) -> Any:
     >>> print(clamp(0.0, 1.5, 1.0))
     1.0
     """
-    x = operand("clamp", x) if not isinstance(x, (int, float)) else x
     at_least, x, at_most = numbers("clamp", (min, x, max))
     return ew.clamp(at_least, x, at_most)
 
@@ -507,7 +509,7 @@ def convert_element_type(operand: Any, new_dtype: Any) -> Any:
     if new_dtype is None:
         raise ValueError("convert_element_type: new_dtype is None. Name a dtype.")
     dtype = dtypes.named_dtype(new_dtype)
-    if hasattr(operand, "aval"):
+    if hasattr(operand, "aval") or isinstance(dtype, dtypes.ExtendedDType):
         return ew.convert(operand, dtype)
     (x,) = numbers("convert_element_type", (operand,))
     if dtypes.is_complex(x.dtype) and not dtypes.is_complex(dtype):
@@ -515,8 +517,8 @@ def convert_element_type(operand: Any, new_dtype: Any) -> Any:
     return _put(np.asarray(x).astype(dtype))
 
 
-def _put(host: np.ndarray) -> Any:
-    aval = avals.ShapedArray(host.shape, host.dtype)
+def _put(host: np.ndarray, weak: bool = False) -> Any:
+    aval = avals.ShapedArray(host.shape, host.dtype, weak)
     return array.put(host, aval, backend.default_device(), committed=False)
 
 
@@ -553,12 +555,12 @@ def _full(name: str, shape: Any, fill_value: Any, dtype: Any, weak: bool = False
     aval = avals.operand_type(value)
     if aval.shape:
         raise TypeError(f"{name}: fill_value must be a scalar; it has shape {aval.shape}. Use broadcast_in_dim.")
-    traced_weak = weak or dtype is None and hasattr(value, "aval") and aval.weak_type
-    value = ew.convert(value, aval.dtype if dtype is None else dtypes.named_dtype(dtype), traced_weak)
+    weak = weak or dtype is None and hasattr(value, "aval") and aval.weak_type
+    value = ew.convert(value, aval.dtype if dtype is None else dtypes.named_dtype(dtype), weak)
     if isinstance(value, (np.generic, np.ndarray)) and (not sizes or current.trace is eager.EVAL):
-        return _put(np.full(sizes, value))
+        return _put(np.full(sizes, value), weak)
     made = ew.full(sizes, value)
-    return ew.convert(made, avals.operand_type(made).dtype, traced_weak)
+    return ew.convert(made, avals.operand_type(made).dtype, weak)
 
 
 def full_like(x: Any, fill_value: Any, dtype: Any = None, shape: Any = None, sharding: Any = None) -> Any:
@@ -574,7 +576,7 @@ def full_like(x: Any, fill_value: Any, dtype: Any = None, shape: Any = None, sha
     >>> print(full_like(full(3, 1.0), 2))
     [2. 2. 2.]
     """
-    aval = avals.typeof(operand("full_like", x))
+    aval = avals.operand_type(operand("full_like", x))
     shape = aval.shape if shape is None else shape
     weak = dtype is None and aval.weak_type
     made = _full("full_like", shape, fill_value, aval.dtype if dtype is None else dtype, weak)

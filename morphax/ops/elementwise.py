@@ -702,9 +702,9 @@ def _select_type(which: Any, *cases: Any) -> Any:
     return family.joined("select_n", cases, shape, family.common_dtype("select_n", cases))
 
 
-def _lower_select(low: Any, ins: Any, outs: Any, which: Any, *cases: Any) -> Any:
+def _lower_select(low: Any, ins: Any, outs: Any, which: Any, *operands: Any) -> Any:
     shape = outs[0].shape
-    cases = family.spread(low, ins[1:], shape, cases)
+    cases = family.spread(low, ins[1:], shape, operands)
     if len(cases) == 1:
         return cases
     words = low.key_words(outs[0])
