@@ -2,9 +2,9 @@
 
 Forward mode is the loop on (x, dx), tested on x. Reverse mode, dx*_k = J(x_k)^T dx*_{k+1}, needs the states in
 falling order. The forward loop keeps nothing but x_0 and the number of turns n. The sweep back keeps `SLOTS` states and
-computes the others again from the highest one: with s slots and at most r evaluations of a step it reverses C(s + r, s) steps
-(Griewank & Walther, Algorithm 799: revolve, ACM Transactions on Mathematical Software 26, 2000). It is itself made of
-while loops, so that n need not be known.
+computes the others again from the highest one: with s slots and at most r evaluations of a step it reverses C(s + r, s)
+steps (Griewank & Walther, Algorithm 799: revolve, ACM Transactions on Mathematical Software 26, 2000). It is itself
+made of while loops, so that n need not be known.
 """
 
 from collections.abc import Callable, Sequence

@@ -212,6 +212,29 @@ class Lowering:
         region = ((element_type, element_type), body)
         return self.op("stablehlo.reduce", (out,), (x, start), {"dimensions": ints(axes)}, (region,))
 
+    def storage(self, aval: ShapedArray) -> ShapedArray:
+        """Type of the buffer of a value: random keys are words."""
+        words = self.key_words(aval)
+        return ShapedArray(aval.shape + words, np.dtype("uint32")) if words else aval
+
+    def row(self, x: Any, aval: ShapedArray, index: Any) -> Any:
+        """`x[index]`, for a scalar int32."""
+        aval = self.storage(aval)
+        zero = self.constant(0, ShapedArray((), np.dtype("int32")))
+        sizes = (1, *aval.shape[1:])
+        starts = [index] + [zero] * (aval.ndim - 1)
+        block = ShapedArray(sizes, aval.dtype)
+        taken = self.op("stablehlo.dynamic_slice", (block,), (x, *starts), {"slice_sizes": ints(sizes)})
+        return self.op("stablehlo.reshape", (ShapedArray(aval.shape[1:], aval.dtype),), taken)[0]
+
+    def set_row(self, x: Any, aval: ShapedArray, row: Any, index: Any) -> Any:
+        """`x` with `x[index]` replaced."""
+        aval = self.storage(aval)
+        zero = self.constant(0, ShapedArray((), np.dtype("int32")))
+        block = self.op("stablehlo.reshape", (ShapedArray((1, *aval.shape[1:]), aval.dtype),), (row,))
+        starts = [index] + [zero] * (aval.ndim - 1)
+        return self.op("stablehlo.dynamic_update_slice", (aval,), (x, *block, *starts))[0]
+
     def call(self, jaxpr: Jaxpr, operands: Sequence[Any], name: str = "") -> list[Any]:
         """Call a jaxpr as a function of the module, lowered once however often it is called."""
         symbol = self.module.function(jaxpr, name)

@@ -271,9 +271,17 @@ def transpose(jaxpr: Jaxpr, known: dict[Var, Any], cts: Sequence[Any]) -> list[A
     return backward(jaxpr.eqns, jaxpr.invars, jaxpr.outvars, known, cts)
 
 
-def backward(eqns: Any, inputs: Sequence[Var], outs: Sequence[Any], known: dict[Var, Any], cts: Sequence[Any]) -> Any:
-    """Walk linear equations backwards. `known` has the values of the variables that are not linear unknowns."""
-    totals: dict[Any, Any] = {}
+def backward(
+    eqns: Any,
+    inputs: Sequence[Var],
+    outs: Sequence[Any],
+    known: dict[Var, Any],
+    cts: Sequence[Any],
+    start: dict[Var, Any] | None = None,
+) -> list[Any]:
+    """Walk linear equations backwards. `known` has the values of the variables that are not linear unknowns; `start`
+    has what the cotangents of some inputs are added to."""
+    totals: dict[Any, Any] = dict(start or {})
     for v, ct in zip(outs, cts, strict=True):
         if ct is not None and v is not None and v.__class__ is not Literal and v not in known:
             totals[v] = accumulate(totals.get(v), ct)

@@ -133,9 +133,19 @@ class Transposed(NamedTuple):
     live: tuple[bool, ...]
 
 
+def transpose(
+    jaxpr: Jaxpr, unknown: tuple[bool, ...], has: tuple[bool, ...], force: tuple[bool, ...] = ()
+) -> Transposed:
+    """Transpose of a jaxpr that is linear in the inputs `unknown`, for the cotangents in `has`; the unknown inputs in
+    `force` get one, be it zero."""
+    free = _transpose(jaxpr, unknown, has, ())
+    if all(live or not forced for live, forced in zip(free.live, force, strict=False)):
+        return free
+    return _transpose(jaxpr, unknown, has, force)
+
+
 @_remembered
-def transpose(jaxpr: Jaxpr, unknown: tuple[bool, ...], has: tuple[bool, ...]) -> Transposed:
-    """Transpose of a jaxpr that is linear in the inputs `unknown`, for the cotangents in `has`."""
+def _transpose(jaxpr: Jaxpr, unknown: tuple[bool, ...], has: tuple[bool, ...], force: tuple[bool, ...]) -> Transposed:
     live: tuple[bool, ...] = ()
     known_vars = [v for v, u in zip(jaxpr.invars, unknown, strict=True) if not u]
 
@@ -145,6 +155,10 @@ def transpose(jaxpr: Jaxpr, unknown: tuple[bool, ...], has: tuple[bool, ...]) ->
         given = iter(args[len(known_vars) :])
         cts = ad.transpose(jaxpr, known, [next(given) if h else None for h in has])
         cts = [ct for ct, u in zip(cts, unknown, strict=True) if u]
+        if force:
+            targets = [v.aval for v, u in zip(jaxpr.invars, unknown, strict=True) if u]
+            rows = zip(cts, force, targets, strict=True)
+            cts = [ew.zeros(a) if ct is None and forced else ct for ct, forced, a in rows]
         live = tuple([ct is not None for ct in cts])
         return [ct for ct in cts if ct is not None]
 
