@@ -8,7 +8,7 @@ Printing and parsing are inverse up to weak types, sources and the names of vari
 import ast
 import re
 from enum import Enum
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -209,9 +209,10 @@ printer[0] = show
 
 # Classes whose printed form is read back: enums, and named tuples such as dimension numbers.
 _readable: dict[str, type] = {}
+_Class = TypeVar("_Class", bound=type)
 
 
-def readable(cls: type) -> type:
+def readable(cls: _Class) -> _Class:
     """Class decorator: values of this class appear in parameters, printed as Python would write them."""
     _readable[cls.__name__] = cls
     return cls
