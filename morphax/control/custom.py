@@ -512,7 +512,9 @@ def _flat_jvp(name: str, rule: Any, fixed: list[Any], in_tree: Any, symbolic: bo
         if not (isinstance(result, (tuple, list)) and len(result) == 2):
             raise TypeError(f"{name}: its JVP rule must return a pair (output, tangent); it returned {result!r:.60}.")
         outs, out_tree = _flat_result(name, rule, result[0])
-        out_ts, tangent_tree = tree.flatten(result[1], is_leaf=lambda x: x is None or isinstance(x, SymbolicZero))
+        out_ts, tangent_tree = tree.flatten(result[1])
+        if tangent_tree.num_leaves != len(outs):  # None stands for a tangent that is zero
+            out_ts, tangent_tree = tree.flatten(result[1], is_leaf=lambda x: x is None)
         if tangent_tree.num_leaves != len(outs):
             difference = "; ".join(
                 f"at {tree.keystr(keys) or 'the top'}: {what}"

@@ -39,10 +39,11 @@ def _wrap(fun: Any, made: Any, prefix: str) -> Any:
 
 
 def as_array(x: Any) -> Any:
-    """A scalar that a rule gave as a literal, as an array."""
-    return (
-        x if hasattr(x, "aval") else ew.broadcast_in_dim(x, shape=np.shape(x), broadcast_dimensions=(), sharding=None)
-    )
+    """A host value, such as a literal that a rule gave, as an array."""
+    if hasattr(x, "aval"):
+        return x
+    shape = np.shape(x)
+    return ew.broadcast_in_dim(x, shape=shape, broadcast_dimensions=tuple(range(len(shape))), sharding=None)
 
 
 # ---- reverse mode ----------------------------------------------------------------------------------------------------

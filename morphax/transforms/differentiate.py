@@ -180,7 +180,7 @@ def _by_linear(d: Differentiate, prim: Primitive, primals: Any, tangents: Any, p
     current.trace = d.tangent
     for i in positions:
         t = tangents[i]
-        operands[i] = ew.zeros(avals.typeof(primals[i])) if t is None else t
+        operands[i] = ew.zeros(typeof(primals[i])) if t is None else t
     out_tangents = d.tangent.apply(prim, operands, params)
     return outs, [t if is_inexact(typeof(o).dtype) else None for o, t in zip(outs, out_tangents, strict=True)]
 
