@@ -388,6 +388,43 @@ SELECTION = (
     ),
 )  # fmt: skip
 
+
+def spread(shape: tuple[int, ...], dims: tuple[int, ...]) -> Any:
+    return lambda x: ew.broadcast_in_dim(x, shape=shape, broadcast_dimensions=dims, sharding=None)
+
+
+BROADCASTS = (
+    Sample(
+        "broadcast_in_dim", spread((2, 3, 4), (0, 2)), lambda x: np.broadcast_to(x[:, None], (2, 3, 4)),
+        shapes=[((2, 4),)], dtypes=ALL,
+        errors=[
+            (lambda: spread((2, 3), (0, 1))(zeros(2, 2)), TypeError, "an operand of shape (2, 2) does not fit"),
+            (lambda: spread((2, 3), (0,))(zeros(2, 2)), TypeError, "at dimensions (0,)"),
+        ],
+    ),
+    Sample(
+        "broadcast_in_dim: of ones", spread((2, 3, 4), (0, 1, 2)), lambda x: np.broadcast_to(x, (2, 3, 4)),
+        shapes=[((2, 1, 4),), ((1, 1, 1),), ((2, 3, 4),)],
+    ),
+    Sample(
+        "broadcast_in_dim: of a scalar", spread((2, 0), ()), lambda x: np.broadcast_to(x, (2, 0)), shapes=[((),)]
+    ),
+    Sample(
+        "reduce_sum", lambda x: ew.reduce_sum(x, axes=(0, 2)), lambda x: np.sum(x, (0, 2)).astype(x.dtype),
+        shapes=[((2, 3, 4),), ((0, 3, 4),), ((2, 0, 4),)], dtypes=NUMBERS, tol={"float16": 0.05, "bfloat16": 0.2},
+    ),
+    Sample("reduce_sum: of nothing", lambda x: ew.reduce_sum(x, axes=()), lambda x: x),
+)  # fmt: skip
+
 ROWS = (
-    ARITHMETIC + SIGNS + EXPONENTIALS + TRIGONOMETRY + COMPLEX + CONVERSIONS + COMPARISONS + BIT_OPERATIONS + SELECTION
+    BROADCASTS
+    + ARITHMETIC
+    + SIGNS
+    + EXPONENTIALS
+    + TRIGONOMETRY
+    + COMPLEX
+    + CONVERSIONS
+    + COMPARISONS
+    + BIT_OPERATIONS
+    + SELECTION
 )
