@@ -351,7 +351,7 @@ def _rbg_bits(keys: _Words, width: int, shape: tuple[int, ...]) -> _Words:
     return _generate(_first(keys), (*keys.shape[:-1], *shape), dtype, RandomAlgorithm.RNG_DEFAULT)[1]
 
 
-# Keys of unsafe_rbg come from every tenth block of the generator, as in JAX.
+# Keys of unsafe_rbg come from the first or the last of ten blocks of the generator, as in JAX.
 _STEP = 10
 
 
@@ -365,7 +365,7 @@ def _unsafe_split(keys: _Words, shape: tuple[int, ...]) -> _Words:
 def _unsafe_fold_in(keys: _Words, data: _Words) -> _Words:
     blocks = (*data.shape, _STEP, 4)
     drawn = _generate(_first(_rbg_seed(data)), blocks, _WORD, RandomAlgorithm.RNG_DEFAULT)[1]
-    drawn = drawn.part(-2, 0, 1).reshape((*data.shape, 4))
+    drawn = drawn.part(-2, _STEP - 1, _STEP).reshape((*data.shape, 4))
     if keys.shape != drawn.shape:
         rank = max(len(keys.shape), len(drawn.shape)) - 1
         shape = max(keys.shape, drawn.shape, key=len)

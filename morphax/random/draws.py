@@ -199,10 +199,10 @@ def uniform(
 # ---- normal ----------------------------------------------------------------------------------------------------------
 
 
-def above(x: float, dtype: np.dtype) -> np.generic:
-    """The number of `dtype` next to `x`, upwards."""
-    one = np.asarray(x).astype(dtype)
-    return np.nextafter(one, np.asarray(np.inf).astype(dtype)).astype(dtype)[()]
+def _above_minus_one(dtype: np.dtype) -> np.generic:
+    """The number of `dtype` next to -1 on the side of 0."""
+    minus_one, zero = (np.asarray(x).astype(dtype)[()] for x in (-1.0, 0.0))
+    return np.nextafter(minus_one, zero)
 
 
 def keys_of(key: Any, count: int) -> list[Any]:
@@ -218,7 +218,7 @@ def standard_normal(key: Any, shape: tuple[int, ...], dtype: np.dtype) -> Any:
         parts = [ew.convert(standard_normal(k, shape, real_dtype), dtype) for k in keys_of(key, 2)]
         both = ew.add(parts[0], ew.mul(family.scalar(1j, dtype), parts[1]))
         return ew.div(both, family.scalar(np.sqrt(2).astype(real_dtype), dtype))
-    u = between(key, shape, dtype, above(-1.0, dtype), family.scalar(1, dtype))
+    u = between(key, shape, dtype, _above_minus_one(dtype), family.scalar(1, dtype))
     return ew.mul(family.scalar(math.sqrt(2), dtype), special.erf_inv(u))
 
 
@@ -360,7 +360,7 @@ def randint(key: Any, shape: Any, minval: Any, maxval: Any, dtype: Any = None, *
     """
     unplaced("randint", out_sharding)
     named = dtypes.default_int_dtype() if dtype is None else dtypes.named_dtype(dtype)
-    if not dtypes.is_integer(named) or dtypes.itemsize_bits(named) < 8:
+    if not isinstance(named, np.dtype) or not dtypes.is_integer(named) or dtypes.itemsize_bits(named) < 8:
         raise TypeError(
             f"randint only accepts integer dtypes of 8 bits or more, got {named}. Convert the result instead."
         )
