@@ -126,10 +126,8 @@ def _extreme_jvp(prim: Callable[[], Primitive]) -> Callable[..., Any]:
         (x,), (t,) = primals, tangents
         y = prim()(x, axes=axes, **params)
         aval = typeof(x)
-        if t is None or not dtypes.is_inexact(aval.dtype):
+        if t is None or not aval.size or not dtypes.is_inexact(aval.dtype):
             return y, None
-        if not aval.size:
-            return y, ew.zeros(typeof(y))
         chosen = ew.eq(x, ew.broadcast(y, aval.shape, axes))
         count = ew.reduce_sum(structure.convert(chosen, aval.dtype), axes=axes)
         total = ew.reduce_sum(ew.select_n(chosen, family.like(t, 0), t), axes=axes)
@@ -142,10 +140,8 @@ def _prod_jvp(primals: Any, tangents: Any, *, axes: tuple[int, ...]) -> Any:
     (x,), (t,) = primals, tangents
     y = reduce_prod(x, axes=axes)
     aval = typeof(x)
-    if t is None or not dtypes.is_inexact(aval.dtype):
+    if t is None or not aval.size or not dtypes.is_inexact(aval.dtype):
         return y, None
-    if not aval.size:
-        return y, ew.zeros(typeof(y))
     kept = tuple([d for d in range(aval.ndim) if d not in axes])
     count = math.prod([aval.shape[d] for d in axes])
     shape = (count, *reduced_shape(aval.shape, axes))

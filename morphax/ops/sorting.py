@@ -5,7 +5,6 @@ from typing import Any
 import numpy as np
 
 from morphax.ir.primitive import Primitive
-from morphax.ops import elementwise as ew
 from morphax.ops import family, indexing, structure
 from morphax.ops.family import typeof
 from morphax.support import dtypes
@@ -146,10 +145,8 @@ def _lower_top_k(low: Any, ins: Any, outs: Any, x: Any, *, k: int, axis: int) ->
 def _top_k_jvp(primals: Any, tangents: Any, *, k: int, axis: int) -> Any:
     (x,), (t,) = primals, tangents
     values, places = top_k(x, k=k, axis=axis)
-    if t is None or not dtypes.is_inexact(typeof(x).dtype):
+    if t is None or not typeof(values).size or not dtypes.is_inexact(typeof(x).dtype):
         return (values, places), (None, None)
-    if not typeof(values).size:
-        return (values, places), (ew.zeros(typeof(values)), None)
     return (values, places), (indexing.take_along(t, places, axis, unique=True), None)
 
 
