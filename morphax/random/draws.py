@@ -199,7 +199,7 @@ def uniform(
 # ---- normal ----------------------------------------------------------------------------------------------------------
 
 
-def _above_minus_one(dtype: np.dtype) -> np.generic:
+def _above_minus_one(dtype: np.dtype) -> Any:
     """The number of `dtype` next to -1 on the side of 0."""
     minus_one, zero = (np.asarray(x).astype(dtype)[()] for x in (-1.0, 0.0))
     return np.nextafter(minus_one, zero)
