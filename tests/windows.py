@@ -11,7 +11,7 @@ Place = tuple[int, ...]
 
 def places(numbers: Any, shape: Sequence[int], indices: np.ndarray, sizes: Sequence[int], mode: str) -> Iterator[Any]:
     """(place in the slices, place in the operand or None where it is outside), for every entry of the slices."""
-    windows, dropped, moved, operand_batch, index_batch = numbers
+    windows, dropped, moved, operand_batch, index_batch = (*numbers, (), ())[:5]
     kept = [d for d in range(len(shape)) if d not in dropped and d not in operand_batch]
     ndim = len(kept) + indices.ndim - 1
     for outer in itertools.product(*map(range, indices.shape[:-1])):
@@ -32,7 +32,7 @@ def places(numbers: Any, shape: Sequence[int], indices: np.ndarray, sizes: Seque
             yield at, tuple(place) if inside else None
 
 
-def gather(x: Any, indices: Any, numbers: Any, sizes: Sequence[int], mode: str = "fill", fill: Any = np.nan) -> np.ndarray:
+def gather(x: Any, indices: Any, numbers: Any, sizes: Sequence[int], mode: str, fill: Any) -> np.ndarray:
     """Slices of `x`; `fill` where they reach outside."""
     found = dict(places(numbers, x.shape, indices, sizes, mode))
     shape = np.max(list(found), 0) + 1
@@ -43,7 +43,13 @@ def gather(x: Any, indices: Any, numbers: Any, sizes: Sequence[int], mode: str =
 
 
 def scatter(
-    x: Any, indices: Any, updates: Any, numbers: Any, sizes: Sequence[int], combine: Callable[[Any, Any], Any], mode: str = "drop"
+    x: Any,
+    indices: Any,
+    updates: Any,
+    numbers: Any,
+    sizes: Sequence[int],
+    combine: Callable[[Any, Any], Any],
+    mode: str = "fill",
 ) -> np.ndarray:
     """`x` with `updates` combined into it, one after the other."""
     out = np.array(x)

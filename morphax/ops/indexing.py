@@ -95,7 +95,7 @@ def _dynamic_slice_batch(prim: Any, size: int, operands: Any, flags: Any, params
     windows = tuple(range(1, len(sizes) + 1))
     if flags[0]:
         numbers = GatherDimensionNumbers(windows, (), family.shift(axes), (0,), (0,))
-        sizes = (1, *sizes)
+        sizes = (min(size, 1), *sizes)
     else:
         numbers = GatherDimensionNumbers(windows, (), tuple(axes))
     mode = GatherScatterMode.CLIP

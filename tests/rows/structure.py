@@ -3,6 +3,7 @@
 import numpy as np
 from samples import COMPLEXES, FLOATS, INTEGERS, Sample, zeros
 
+from morphax.ops import elementwise as ew
 from morphax.ops import structure as st
 from morphax.support.dtypes import BY_NAME
 
@@ -18,6 +19,10 @@ def _pad(x, value):
     return st.pad(x, value, padding_config=((1, 2, 0), (-1, 0, 1)))
 
 
+def _spread(x):
+    return ew.broadcast_in_dim(x, shape=(2, 3, 4), broadcast_dimensions=(0, 1), sharding=None)
+
+
 def _padded(x, value):
     out = np.full((x.shape[0] + 3, max(2 * x.shape[1] - 2, 0)), value)
     out[1 : 1 + x.shape[0], 1::2] = x[:, 1:]
@@ -29,6 +34,14 @@ def _split(x):
 
 
 ROWS = (
+    Sample(
+        "broadcast_in_dim",
+        _spread,
+        lambda x: np.broadcast_to(x[:, :, None], (2, 3, 4)),
+        shapes=[((2, 3),), ((2, 1),), ((1, 1),)],
+        dtypes=EVERY,
+        errors=[(lambda: _spread(zeros(3, 3)), TypeError, "does not fit shape (2, 3, 4)")],
+    ),
     Sample(
         "transpose",
         lambda x: st.transpose(x, permutation=(2, 0, 1)),
@@ -114,8 +127,14 @@ ROWS = (
         ],
         gaps={"vmap": "it has no operands", "check": "it has no operands"},
     ),
-    Sample("iota: floats", lambda: st.iota_along(np.dtype("float64"), (3, 2), 0), lambda: np.array([[0.0, 0], [1, 1], [2, 2]]),
-           shapes=[()], dtypes=("float64",), gaps={"vmap": "it has no operands", "check": "it has no operands"}),
+    Sample(
+        "iota: floats",
+        lambda: st.iota_along(np.dtype("float64"), (3, 2), 0),
+        lambda: np.array([[0.0, 0], [1, 1], [2, 2]]),
+        shapes=[()],
+        dtypes=("float64",),
+        gaps={"vmap": "it has no operands", "check": "it has no operands"},
+    ),
     Sample("copy", st.copy, np.copy, shapes=[((2, 3),), ((0,),)], dtypes=EVERY),
     Sample(
         "bitcast_convert_type",
@@ -123,8 +142,16 @@ ROWS = (
         lambda x: x.astype(np.float32).view(np.int32),
         dtypes=("float32",),
         errors=[
-            (lambda: st.bitcast_convert_type(zeros(3), new_dtype=BY_NAME["float64"]), TypeError, "last dimension of size 2"),
-            (lambda: st.bitcast_convert_type(zeros(3), new_dtype=BY_NAME["bool"]), TypeError, "does not accept dtype bool"),
+            (
+                lambda: st.bitcast_convert_type(zeros(3), new_dtype=BY_NAME["float64"]),
+                TypeError,
+                "last dimension of size 2",
+            ),
+            (
+                lambda: st.bitcast_convert_type(zeros(3), new_dtype=BY_NAME["bool"]),
+                TypeError,
+                "does not accept dtype bool",
+            ),
         ],
     ),
     Sample(
@@ -142,4 +169,4 @@ ROWS = (
         shapes=[((2, 4),)],
         dtypes=("uint8",),
     ),
-)  # fmt: skip
+)
