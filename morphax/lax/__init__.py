@@ -1,6 +1,6 @@
 """The functions that XLA's operations stand behind. They promote nothing: operands have equal dtypes and shapes.
 
-Lowest first: arguments, elementwise, structure, reduce, contract, indexing, sorting.
+Lowest first: arguments, elementwise, structure, reductions, contract, indexing, sorting.
 """
 
 from morphax.lax.contract import (
@@ -198,7 +198,7 @@ from morphax.lax.indexing import (
     scatter_sub,
     scatter_sub_p,
 )
-from morphax.lax.reduce import (
+from morphax.lax.reductions import (
     argmax,
     argmax_p,
     argmin,
