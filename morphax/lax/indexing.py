@@ -52,10 +52,9 @@ def _starts(name: str, shape: Sequence[int], start_indices: Any, allow_negative:
     for i in made:
         if hasattr(i, "aval") and typeof(i).dtype.itemsize >= 4:
             dtype = dtypes.promote(dtype, dtype == np.int32, typeof(i).dtype, False)[0]
-    if not hasattr(allow_negative, "__len__"):
-        allow_negative = [allow_negative] * len(shape)
+    wraps = [allow_negative] * len(shape) if isinstance(allow_negative, bool) else allow_negative
     given = [i if hasattr(i, "aval") else np.asarray(i)[()] for i in made]
-    return [_start(name, i, dtype, n, w) for i, n, w in zip(given, shape, allow_negative, strict=True)]
+    return [_start(name, i, dtype, n, bool(w)) for i, n, w in zip(given, shape, wraps, strict=True)]
 
 
 def dynamic_slice(

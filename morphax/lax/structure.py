@@ -360,9 +360,10 @@ def empty(shape: int | Shape, dtype: Any, *, out_sharding: Any = None) -> Any:
     """
     _unsharded("empty", out_sharding)
     sizes = _ints(shape)
-    return ew.broadcast_in_dim(
-        scalar(0, dtypes.named_dtype(dtype)), shape=sizes, broadcast_dimensions=(), sharding=None
-    )
+    named = dtypes.named_dtype(dtype)
+    if isinstance(named, dtypes.ExtendedDType):
+        raise TypeError(f"empty: dtype {named.name} has no zeros. Make random keys with random.key.")
+    return ew.broadcast_in_dim(scalar(0, named), shape=sizes, broadcast_dimensions=(), sharding=None)
 
 
 def bitcast_convert_type(operand: Any, new_dtype: Any) -> Any:

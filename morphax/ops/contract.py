@@ -246,7 +246,7 @@ def _algorithm(precision: Any) -> tuple[Any, Any, str] | None:
         f"lhs_component_count = {counts[0]}, rhs_component_count = {counts[1]}, "
         f"num_primitive_operations = {counts[2]}, allow_imprecise_accumulation = {str(imprecise).lower()}"
     )
-    return *types, f"#stablehlo.dot_algorithm<{text}>"
+    return types[0], types[1], f"#stablehlo.dot_algorithm<{text}>"
 
 
 def _lower_dot(
