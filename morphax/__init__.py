@@ -13,8 +13,11 @@ from morphax.version import __version__
 
 if TYPE_CHECKING:
     from morphax import (
+        custom_derivatives,
+        debug,
         dtypes,
         errors,
+        experimental,
         lax,
         numpy,
         random,
@@ -24,8 +27,11 @@ if TYPE_CHECKING:
         tree_util,
         typing,
     )
+    from morphax.control.callback import pure_callback
     from morphax.control.checkpoint import checkpoint
     from morphax.control.checkpoint import checkpoint as remat
+    from morphax.control.custom import custom_gradient, custom_jvp, custom_vjp
+    from morphax.environment import clear_caches, print_environment_info
     from morphax.ir.avals import ShapeDtypeStruct, typeof
     from morphax.runtime.array import Array, Shard
     from morphax.runtime.backend import (
@@ -39,7 +45,6 @@ if TYPE_CHECKING:
         process_count,
         process_index,
     )
-    from morphax.environment import clear_caches, print_environment_info
     from morphax.runtime.jit import jit
     from morphax.runtime.place import block_until_ready, copy_to_host_async, device_get, device_put, live_arrays
     from morphax.support.config import config
@@ -94,6 +99,11 @@ _NAMES: dict[str, tuple[str, str]] = {
     "Shard": ("morphax.runtime.array", "Shard"),
     "ShapeDtypeStruct": ("morphax.ir.avals", "ShapeDtypeStruct"),
     "checkpoint": ("morphax.control.checkpoint", "checkpoint"),
+    "custom_gradient": ("morphax.control.custom", "custom_gradient"),
+    "custom_jvp": ("morphax.control.custom", "custom_jvp"),
+    "custom_vjp": ("morphax.control.custom", "custom_vjp"),
+    "effects_barrier": ("morphax.runtime.compile", "wait_for_effects"),
+    "pure_callback": ("morphax.control.callback", "pure_callback"),
     "clear_caches": ("morphax.environment", "clear_caches"),
     "config": ("morphax.support.config", "config"),
     "float0": ("morphax.support.dtypes", "float0"),
@@ -142,6 +152,9 @@ _FLAGS = frozenset(
 _MODULES = frozenset(
     [
         "compat",
+        "custom_derivatives",
+        "debug",
+        "experimental",
         "dtypes",
         "errors",
         "lax",

@@ -1,2 +1,2 @@
-"""Primitives that carry jaxprs. Lowest first: parts, call, checkpoint, cond, scan, while_loop, loops, custom,
-linear_solve, associative_scan, platform."""
+"""Primitives that carry jaxprs. Lowest first: effects, parts, call, checkpoint, scan, cond, while_loop, loops,
+custom, linear_solve, associative_scan, platform, callback."""

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from morphax.control.parts import fill, given, pick, present, remembered, share_constants, union
+from morphax.control.scan import lane_by_lane
 from morphax.ir import avals
 from morphax.ir.current import current
 from morphax.ir.jaxpr import Eqn, Jaxpr, evaluate, prune
@@ -129,6 +130,9 @@ def _batch(trace: Any, prim: Primitive, operands: Sequence[Any], flags: Sequence
     branches = params["branches"]
     key = (trace.size, tuple(flags[1:]), trace.axis_name, trace.spmd_axis_name)
     index, xs = operands[0], operands[1:]
+    if flags[0] and any(b.effects for b in branches):
+        outs = lane_by_lane(prim, trace.size, operands, flags, params)
+        return outs, [True] * len(outs)
     if flags[0]:
         force = (True,) * len(branches[0].outvars)
     else:

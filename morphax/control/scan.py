@@ -337,6 +337,26 @@ def _batch(trace: Any, prim: Primitive, operands: Sequence[Any], flags: Sequence
     return carry + ys, made.has
 
 
+def lane_by_lane(prim: Primitive, size: int, operands: Sequence[Any], flags: Sequence[bool], params: Any) -> list[Any]:
+    """A carrier applied to each example of a batch in turn: for those with effects, which fire only where they should."""
+    shared = [x for x, f in zip(operands, flags, strict=True) if not f]
+    rows = [x for x, f in zip(operands, flags, strict=True) if f]
+
+    def lane(*values: Any) -> list[Any]:
+        constant, row = iter(values[: len(shared)]), iter(values[len(shared) :])
+        return prim(*[next(row) if f else next(constant) for f in flags], **params)
+
+    types = [typeof(x) for x in shared] + [avals.ShapedArray(typeof(x).shape[1:], typeof(x).dtype) for x in rows]
+    jaxpr, consts = stage(lane, types, prim.name)
+    return scan_p(
+        *consts, *shared, *rows,
+        **_ordered({
+            "jaxpr": close(jaxpr), "num_consts": len(consts) + len(shared), "num_carry": 0, "length": size,
+            "reverse": False, "unroll": 1,
+        }),
+    )  # fmt: skip
+
+
 def _prune(eqn: Eqn, used: tuple[bool, ...]) -> Eqn | None:
     """Keep the carries that are used, or that a kept carry or output needs."""
     params = eqn.params

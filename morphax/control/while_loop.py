@@ -14,7 +14,7 @@ import numpy as np
 
 from morphax.control.call import call
 from morphax.control.parts import Flags, cut, fill, given, present, remembered, with_axis
-from morphax.control.scan import active_carries, fused_jvp
+from morphax.control.scan import active_carries, fused_jvp, lane_by_lane
 from morphax.ir import avals
 from morphax.ir.current import current
 from morphax.ir.jaxpr import Jaxpr, evaluate
@@ -320,6 +320,9 @@ def _sweep(step: Any, pull: Any, x0: list[Any], turns: Any, sums: list[Any], cts
 def _batch(trace: Any, prim: Primitive, operands: Sequence[Any], flags: Sequence[bool], params: dict[str, Any]) -> Any:
     body, cond_count, body_count = params["body_jaxpr"], params["cond_nconsts"], params["body_nconsts"]
     test, count, size = params["cond_jaxpr"], len(params["body_jaxpr"].outvars), trace.size
+    if body.effects or test.effects:
+        outs = lane_by_lane(prim, size, operands, flags, params)
+        return outs, [True] * len(outs)
     names = (trace.axis_name, trace.spmd_axis_name)
     cond_flags = tuple(flags[:cond_count])
 

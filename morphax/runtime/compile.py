@@ -17,17 +17,40 @@ from morphax.support import config, dtypes
 
 # ---- executables ----------------------------------------------------------------------------------------------------
 
-_IN_FLIGHT = 16
-_in_flight: collections.deque[Any] = collections.deque(maxlen=_IN_FLIGHT)
+_pending: collections.deque[Any] = collections.deque(maxlen=64)  # tokens of the latest programs with effects
+
+
+def wait_for_effects() -> None:
+    """Return when every program with effects that was started has finished."""
+    while _pending:
+        _pending.popleft().block_until_ready()
 
 
 class Executable:
     """A compiled program on one device, and what is needed to call it."""
 
-    __slots__ = ("device", "has_keys", "in_avals", "out_avals", "sharding", "xla", "handlers", "_physical_in")
+    __slots__ = (
+        "device",
+        "effects",
+        "has_keys",
+        "in_avals",
+        "out_avals",
+        "sharding",
+        "xla",
+        "handlers",
+        "_physical_in",
+    )
 
-    def __init__(self, xla: Any, device: Any, in_avals: Sequence[ShapedArray], out_avals: Sequence[ShapedArray]):
+    def __init__(
+        self,
+        xla: Any,
+        device: Any,
+        in_avals: Sequence[ShapedArray],
+        out_avals: Sequence[ShapedArray],
+        effects: frozenset = frozenset(),
+    ):
         self.xla = xla
+        self.effects = effects
         self.device = device
         self.in_avals = tuple(in_avals)
         self.out_avals = tuple(out_avals)
@@ -43,8 +66,18 @@ class Executable:
             x if x.__class__ is array.ArrayImpl and x._sharding is self.sharding else self.place(x, a)
             for x, a in zip(args, self._physical_in, strict=True)
         ]
-        outs = self.xla.execute_sharded(buffers).consume_with_handlers(self.handlers[committed])
+        if self.effects:
+            outs = self._run_with_effects(buffers, committed)
+        else:
+            outs = self.xla.execute_sharded(buffers).consume_with_handlers(self.handlers[committed])
         return array.wrap_outputs(self.out_avals, outs) if self.has_keys else outs
+
+    def _run_with_effects(self, buffers: list[Any], committed: bool) -> list[Any]:
+        if any(effect.ordered for effect in self.effects):
+            wait_for_effects()  # programs may overlap, effects that keep their order may not
+        results = self.xla.execute_sharded(buffers, with_tokens=True)
+        _pending.append(results.consume_token())
+        return results.consume_with_handlers(self.handlers[committed])
 
     def place(self, x: Any, aval: ShapedArray) -> Any:
         """An operand as a buffer on the program's device."""
@@ -165,7 +198,7 @@ def clear() -> None:
     _programs.clear()
 
 
-def lowered(jaxpr: Jaxpr, name: str, request: Request) -> Any:
+def lowered(jaxpr: Jaxpr, name: str, request: Request) -> lower.Module:
     """The StableHLO module of a jaxpr, donations marked."""
     arg_attributes = None
     if True in request.donated:
@@ -202,24 +235,25 @@ def options(request: Request) -> Any:
     return made
 
 
-def build(module: Any, jaxpr: Jaxpr, name: str, request: Request) -> Executable:
+def build(module: lower.Module, jaxpr: Jaxpr, name: str, request: Request) -> Executable:
     """Compile a lowered module, or take it from the disk cache."""
     opts = options(request)
     in_avals = [v.aval for v in (*jaxpr.constvars, *jaxpr.invars)]
     kept = cache.enabled() and not any(option.startswith("xla_dump") for option, _ in request.options)
     key = cache_key(module, opts, request) if kept else None
-    xla = None if key is None else _from_disk(key, opts, request)
+    xla = None if key is None else _from_disk(module, key, opts, request)
     if xla is None:
         xla = _from_xla(module, key, opts, request)
-    return Executable(xla, request.device, in_avals, jaxpr.out_avals)
+    return Executable(xla, request.device, in_avals, jaxpr.out_avals, jaxpr.effects)
 
 
-def _from_disk(key: str, opts: Any, request: Request) -> Any:
+def _from_disk(module: lower.Module, key: str, opts: Any, request: Request) -> Any:
     stored = None if config.compilation_cache_check_contents.value else cache.load(key)
     if stored is None:
         return None
     try:
-        xla = request.device.client.deserialize_executable(stored, _jax.DeviceList((request.device,)), opts)
+        devices = _jax.DeviceList((request.device,))
+        xla = request.device.client.deserialize_executable(stored, devices, opts, host_callbacks=module.callbacks)
     except Exception:  # whatever XLA raises: compile anew, and overwrite the entry
         cache.forget(key)
         return None
@@ -227,10 +261,11 @@ def _from_disk(key: str, opts: Any, request: Request) -> Any:
     return xla
 
 
-def _from_xla(module: Any, key: str | None, opts: Any, request: Request) -> Any:
+def _from_xla(module: lower.Module, key: str | None, opts: Any, request: Request) -> Any:
     client = request.device.client
     started = time.perf_counter()
-    xla = client.compile_and_load(module, _jax.DeviceList((request.device,)), opts)
+    devices = _jax.DeviceList((request.device,))
+    xla = client.compile_and_load(module.mlir, devices, opts, module.callbacks)
     seconds = time.perf_counter() - started
     count["compiled"] += 1
     if key is None or seconds < config.persistent_cache_min_compile_time_secs.value:
@@ -248,7 +283,7 @@ def _from_xla(module: Any, key: str | None, opts: Any, request: Request) -> Any:
 _machine: dict[Any, bytes] = {}
 
 
-def cache_key(module: Any, opts: Any, request: Request) -> str:
+def cache_key(module: lower.Module, opts: Any, request: Request) -> str:
     """Name of the program in the disk cache: everything that the compiled code depends on."""
     device = request.device
     machine = _machine.get(device.platform)
@@ -259,5 +294,5 @@ def cache_key(module: Any, opts: Any, request: Request) -> str:
     digest = hashlib.sha256(machine)
     digest.update(opts.SerializeAsString())
     with_lines = config.compilation_cache_include_metadata_in_key.value
-    digest.update(module.operation.get_asm(enable_debug_info=with_lines).encode())
+    digest.update(module.mlir.operation.get_asm(enable_debug_info=with_lines).encode())
     return digest.hexdigest()

@@ -37,7 +37,7 @@ def fast_path(
     executable: compiling.Executable, out_tree: Any, consts: Sequence[Any], committed: bool
 ) -> FastPath | None:
     """The C++ fast path of an executable, or None where C++ cannot take it."""
-    if executable.has_keys:
+    if executable.has_keys or executable.effects:  # programs with effects are watched from Python
         return None
     inputs = len(executable.in_avals)
     outputs = len(executable.out_avals)
@@ -102,6 +102,11 @@ class Eval(Trace):
         if program is None:
             program = prim.eager[key] = _program(prim, params)
         return program(*args)
+
+    def array(self, x: Any) -> Any:
+        """A host value as an Array."""
+        aval = avals.operand_type(x) if isinstance(x, (np.ndarray, np.generic)) else avals.typeof(x)
+        return array.put(np.asarray(x, aval.dtype), aval, backend.default_device(), committed=False)
 
 
 _WIDE = frozenset(map(np.dtype, ("int64", "uint64", "float64", "complex128")))

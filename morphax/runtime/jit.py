@@ -623,11 +623,11 @@ class Lowered:
         """The module as StableHLO text."""
         if dialect not in (None, "stablehlo"):
             raise ValueError(f"as_text: dialect must be 'stablehlo'; it is {dialect!r}. compile().as_text() gives HLO.")
-        return self._module.operation.get_asm(enable_debug_info=debug_info)
+        return self._module.mlir.operation.get_asm(enable_debug_info=debug_info)
 
     def compiler_ir(self, dialect: str | None = None) -> Any:
         """The module as an MLIR object."""
-        return self._module
+        return self._module.mlir
 
     def cost_analysis(self) -> dict[str, float]:
         """XLA's estimate of operations and bytes, of the compiled program."""

@@ -235,6 +235,24 @@ class Lowering:
         starts = [index] + [zero] * (aval.ndim - 1)
         return self.op("stablehlo.dynamic_update_slice", (aval,), (x, *block, *starts))[0]
 
+    def python_callback(
+        self,
+        callback: Callable[..., tuple[Any, ...]],
+        outs: Sequence[ShapedArray],
+        operands: Sequence[Any],
+        effect: bool,
+    ) -> list[Any]:
+        """Call a Python function of NumPy arrays that returns a tuple of NumPy arrays."""
+        callbacks = self.module.callbacks
+        callbacks.append(callback)
+        attributes = {
+            "call_target_name": '"xla_ffi_python_cpu_callback"',
+            "has_side_effect": "true" if effect else "false",
+            "api_version": "4 : i32",
+            "backend_config": f"{{index = {len(callbacks) - 1} : ui64}}",
+        }
+        return self.op("stablehlo.custom_call", outs, operands, attributes)
+
     def call(self, jaxpr: Jaxpr, operands: Sequence[Any], name: str = "") -> list[Any]:
         """Call a jaxpr as a function of the module, lowered once however often it is called."""
         symbol = self.module.function(jaxpr, name)
@@ -337,6 +355,7 @@ class Module:
         self._mlir = _context
         self._names: set[str] = set()
         self._functions: dict[Jaxpr, str] = {}
+        self.callbacks: list[Callable[..., Any]] = []
         with self._mlir.mlir, self._mlir.unknown:
             self.mlir = ir.Module.create()
             self.mlir.operation.attributes["sym_name"] = ir.StringAttr.get(_identifier(name))
@@ -396,11 +415,11 @@ def lower(
     platform: str,
     arg_attributes: Sequence[dict[str, str]] | None = None,
     result_attributes: Sequence[dict[str, str]] | None = None,
-) -> Any:
+) -> Module:
     """The StableHLO module whose `main` is the jaxpr; its constants come before its inputs."""
     module = Module(name, platform)
     module.emit(jaxpr, "main", "public", arg_attributes, result_attributes)
-    return module.mlir
+    return module
 
 
 def lower_inline(low: Any, ins: Any, outs: Any, *operands: Any, jaxpr: Jaxpr, **params: Any) -> list[Any]:
