@@ -26,8 +26,6 @@ Branches = tuple[Jaxpr, ...]
 
 
 def _lower(low: Any, ins: Any, outs: Any, index: Any, *operands: Any, branches: Branches) -> Any:
-    if not outs:
-        return []
     regions = [((), lambda b=b: low.equations(b, operands)) for b in branches]
     return low.op("stablehlo.case", outs, (index,), regions=regions)
 

@@ -257,7 +257,7 @@ def _transposed_backward(
     tape = ad.Tape(current.trace, rules.name)
     inputs = [tape.input(t) for t in types]
     back = ad.run_under(tape, transpose, residuals, inputs)
-    on_tape = [b if b is not None and hasattr(b, "trace") and b.trace is tape else None for b in back]
+    on_tape = [b if b is not None and hasattr(b, "owner") and b.owner is tape else None for b in back]
     try:
         cts = ad.pull_back(tape, on_tape, tangents)
     except TypeError as error:

@@ -338,7 +338,7 @@ def _batch(trace: Any, prim: Primitive, operands: Sequence[Any], flags: Sequence
 
 
 def lane_by_lane(prim: Primitive, size: int, operands: Sequence[Any], flags: Sequence[bool], params: Any) -> list[Any]:
-    """A carrier applied to each example of a batch in turn: for those with effects, which fire only where they should."""
+    """A carrier applied to each example of a batch in turn: its effects then fire only where they should."""
     shared = [x for x, f in zip(operands, flags, strict=True) if not f]
     rows = [x for x, f in zip(operands, flags, strict=True) if f]
 

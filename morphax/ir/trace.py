@@ -15,15 +15,15 @@ from morphax.support import errors, tracebacks
 
 
 class Tracer:
-    """A value inside a transformed function: it has a type, and a trace that knows what it stands for.
+    """A value inside a transformed function: it has a type, and an owner: the trace that knows what it stands for.
 
     Operators and methods are those of arrays; `numpy/methods.py` installs them from its table.
     """
 
-    __slots__ = ("__weakref__", "aval", "trace")
+    __slots__ = ("__weakref__", "aval", "owner")
     __array_priority__ = 1000
 
-    trace: "Trace"
+    owner: "Trace"
     aval: ShapedArray
 
     @property
@@ -48,7 +48,7 @@ class Tracer:
 
     @property
     def _trace(self) -> "Trace":
-        return self.trace
+        return self.owner
 
     def _is_traced_array(self) -> bool:
         return True
@@ -134,7 +134,7 @@ class Tracer:
 
 
 def _origin(tracer: Tracer) -> str:
-    describe = getattr(tracer.trace, "describe", None)
+    describe = getattr(tracer.owner, "describe", None)
     return describe(tracer) if describe is not None else ""
 
 
@@ -190,11 +190,11 @@ def user_source(depth: int) -> tuple[Any, int, str]:
 class StageTracer(Tracer):
     """A value whose computation is being recorded."""
 
-    __slots__ = ("var",)
+    __slots__ = ("variable",)
 
     def __init__(self, trace: "Stage", var: Var):
-        self.trace = trace
-        self.var = var
+        self.owner = trace
+        self.variable = var
         self.aval = var.aval
 
 
@@ -228,7 +228,7 @@ class Stage(Trace):
 
     def describe(self, tracer: Any) -> str:
         """Words that say what the traced value is: an argument, or the result of a line of the user's."""
-        var = tracer.var
+        var = tracer.variable
         for position, v in enumerate(self.inputs):
             if v is var:
                 argument = self.names(position) if self.names is not None else f"argument {position}"
@@ -241,8 +241,8 @@ class Stage(Trace):
 
     def atom(self, x: Any) -> Atom:
         """The variable or literal that stands for a value: other values become hidden inputs."""
-        if x.__class__ is StageTracer and x.trace is self:
-            return x.var
+        if x.__class__ is StageTracer and x.owner is self:
+            return x.variable
         if isinstance(x, (np.generic, float, int, complex)):  # bool is an int
             aval = avals.operand_type(x)
             return Literal(x if isinstance(x, np.generic) else np.asarray(x, aval.dtype)[()], aval)
@@ -253,7 +253,7 @@ class Stage(Trace):
             return Literal(np.asarray(x, aval.dtype), aval)
         found = self.constants.get(id(x))
         if found is None:
-            if isinstance(x, Tracer) and x.trace.done:
+            if isinstance(x, Tracer) and x.owner.done:
                 raise leaked(x)
             found = self.constants[id(x)] = (Var(avals.operand_type(x)), x)
         return found[0]
@@ -261,7 +261,7 @@ class Stage(Trace):
     def apply(self, prim: Primitive, args: Sequence[Any], params: dict[str, Any]) -> list[Any]:
         if prim.stage is not None:
             args, params = prim.stage(args, params)
-        ins = [a.var if a.__class__ is StageTracer and a.trace is self else self.atom(a) for a in args]
+        ins = [a.variable if a.__class__ is StageTracer and a.owner is self else self.atom(a) for a in args]
         types = prim.types(tuple([v.aval for v in ins]), params)
         return [StageTracer(self, v) for v in self.record(prim, ins, params, types)]
 

@@ -10,7 +10,7 @@ from morphax.ir import avals
 from morphax.ir import show as _show  # noqa: F401 - jaxprs get their printer there
 from morphax.ir.current import base, current
 from morphax.ir.jaxpr import ClosedJaxpr, Jaxpr, evaluate
-from morphax.ir.trace import stage
+from morphax.ir.trace import Tracer, stage
 from morphax.ops import elementwise as ew
 from morphax.ops import structure
 from morphax.support import dtypes, tree
@@ -910,7 +910,7 @@ def closure_convert(fun: Callable[..., Any], *example_args: Any) -> tuple[Callab
     check_callable("closure_convert", fun)
     closed, out_tree = trace_to_jaxpr("closure_convert", fun, example_args, {})
     jaxpr, consts = closed.jaxpr, closed.consts
-    hoist = [hasattr(c, "trace") for c in consts]
+    hoist = [isinstance(c, Tracer) for c in consts]
     hoisted = [c for c, h in zip(consts, hoist, strict=True) if h]
     count = len(hoisted)
 

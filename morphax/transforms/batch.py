@@ -17,7 +17,7 @@ class BatchTracer(Tracer):
     __slots__ = ("val",)
 
     def __init__(self, trace: "Batch", val: Any):
-        self.trace = trace
+        self.owner = trace
         self.val = val
         aval = typeof(val)
         self.aval = ShapedArray(aval.shape[1:], aval.dtype, aval.weak_type, None, aval.varying)
@@ -39,7 +39,7 @@ class Batch(Trace):
         values: list[Any] = []
         flags: list[bool] = []
         for a in args:
-            mine = a.__class__ is BatchTracer and a.trace is self
+            mine = a.__class__ is BatchTracer and a.owner is self
             values.append(a.val if mine else a)
             flags.append(mine)
         before = current.trace
@@ -101,5 +101,5 @@ def batch(
         outs = run_under(trace, fun, *tracers)
     finally:
         trace.done = True
-    mine = [o.__class__ is BatchTracer and o.trace is trace for o in outs]
+    mine = [o.__class__ is BatchTracer and o.owner is trace for o in outs]
     return [o.val if m else o for o, m in zip(outs, mine, strict=True)], mine

@@ -32,7 +32,7 @@ class Tape(Stage):
 
     def apply(self, prim: Primitive, args: Sequence[Any], params: dict[str, Any]) -> list[Any]:
         for a in args:
-            if a.__class__ is StageTracer and a.trace is self:
+            if a.__class__ is StageTracer and a.owner is self:
                 if prim.carrier:
                     return self._split(prim, args, params)
                 return self.emit(prim, args, params)
@@ -45,7 +45,7 @@ class Tape(Stage):
 
     def emit(self, prim: Primitive, args: Sequence[Any], params: dict[str, Any]) -> list[StageTracer]:
         """Record the equation as it is: for finished linear equations."""
-        ins = [a.var if a.__class__ is StageTracer and a.trace is self else self.atom(a) for a in args]
+        ins = [a.variable if a.__class__ is StageTracer and a.owner is self else self.atom(a) for a in args]
         types = prim.types(tuple([v.aval for v in ins]), params)
         return [StageTracer(self, v) for v in self.record(prim, ins, params, types)]
 
@@ -57,7 +57,7 @@ class Tape(Stage):
     def _split(self, prim: Primitive, args: Sequence[Any], params: dict[str, Any]) -> list[Any]:
         # A linear map is its own derivative: a carrier called by a derivative rule with a tangent beside known values
         # is linearized at zero, which separates what depends on known values alone.
-        on_tape = [a.__class__ is StageTracer and a.trace is self for a in args]
+        on_tape = [a.__class__ is StageTracer and a.owner is self for a in args]
         before = current.trace
         current.trace = self.parent
         try:
@@ -75,7 +75,7 @@ class DualTracer(Tracer):
     __slots__ = ("primal", "tangent")
 
     def __init__(self, trace: "Differentiate", primal: Any, tangent: Any):
-        self.trace = trace
+        self.owner = trace
         self.primal = primal
         self.tangent = tangent
         self.aval = typeof(primal)
@@ -105,7 +105,7 @@ class Differentiate(Trace):
 
     def split(self, x: Any) -> tuple[Any, Any]:
         """Primal and tangent of a value; no tangent (None) where it is constant."""
-        if x.__class__ is DualTracer and x.trace is self:
+        if x.__class__ is DualTracer and x.owner is self:
             return x.primal, x.tangent
         return x, None
 
@@ -114,7 +114,7 @@ class Differentiate(Trace):
         tangents: list[Any] = []
         active = False
         for a in args:
-            if a.__class__ is DualTracer and a.trace is self:
+            if a.__class__ is DualTracer and a.owner is self:
                 primals.append(a.primal)
                 tangents.append(a.tangent)
                 active = True
@@ -262,7 +262,7 @@ def linearize(fun: FlatFun, primals: Sequence[Any], active: Sequence[bool]) -> t
 def pull_back(tape: Tape, tangents: Sequence[Any], cts: Sequence[Any]) -> list[Any]:
     """Cotangents of the tape's inputs, None where there is none, for cotangents `cts` of `tangents`."""
     known = dict(tape.constants.values())
-    outs = [None if t is None else t.var for t in tangents]
+    outs = [None if t is None else t.variable for t in tangents]
     return backward(tape.eqns, tape.inputs, outs, known, cts)
 
 

@@ -103,18 +103,18 @@ def linearize(jaxpr: Jaxpr, active: tuple[bool, ...], force: tuple[bool, ...]) -
     linear, residuals = tape.finish([t for t in tangents if t is not None])
     inputs = {v: k for k, v in enumerate(trace.inputs)}
     results = list(outs)
-    places = {x.var: k for k, x in enumerate(outs) if x.__class__ is StageTracer and x.trace is trace}
+    places = {x.variable: k for k, x in enumerate(outs) if x.__class__ is StageTracer and x.owner is trace}
     sources: list[tuple[str, Any]] = []
     for r in residuals:
-        if r.__class__ is not StageTracer or r.trace is not trace:
+        if r.__class__ is not StageTracer or r.owner is not trace:
             sources.append(("const", r))
-        elif r.var in inputs:
-            sources.append(("in", inputs[r.var]))
+        elif r.variable in inputs:
+            sources.append(("in", inputs[r.variable]))
         else:
-            if r.var not in places:
-                places[r.var] = len(results)
+            if r.variable not in places:
+                places[r.variable] = len(results)
                 results.append(r)
-            sources.append(("out", places[r.var]))
+            sources.append(("out", places[r.variable]))
     made, consts = trace.finish(results)
     return Linearized(close(made), consts, close(linear), has, sources)
 
