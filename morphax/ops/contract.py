@@ -155,8 +155,8 @@ def _check_dimensions(lhs: Any, rhs: Any, numbers: DotDimensionNumbers) -> None:
                 f"dot_general: {len(a)} {what} axes of lhs, {a}, stand against {len(b)} of rhs, {b}. Name as many of "
                 "each."
             )
-    structure.check_axes("dot_general: lhs", (*lhs_batch, *lhs_contract), lhs.ndim)
-    structure.check_axes("dot_general: rhs", (*rhs_batch, *rhs_contract), rhs.ndim)
+    family.check_axes("dot_general: lhs", (*lhs_batch, *lhs_contract), lhs.ndim)
+    family.check_axes("dot_general: rhs", (*rhs_batch, *rhs_contract), rhs.ndim)
     for what, a, b in (("contracted", lhs_contract, rhs_contract), ("batch", lhs_batch, rhs_batch)):
         for i, j in zip(a, b, strict=True):
             if lhs.shape[i] != rhs.shape[j]:

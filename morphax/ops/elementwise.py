@@ -37,14 +37,22 @@ def _lower_reduce_sum(low: Any, ins: Any, outs: Any, x: Any, *, axes: tuple[int,
     return low.reduce("stablehlo.add", ins[0], outs[0], x, 0, axes)
 
 
+def _reduce_sum_type(x: Any, *, axes: tuple[int, ...]) -> Any:
+    family.check_kind("reduce_sum", x.dtype, "fciu")
+    family.check_axes("reduce_sum", axes, x.ndim)
+    return x.update(shape=tuple([s for i, s in enumerate(x.shape) if i not in axes]))
+
+
 # reduce_sum stands here, not among the reductions, since the transpose of a scalar's broadcast is a sum.
 reduce_sum = Primitive(
     "reduce_sum",
-    type=lambda x, *, axes: x.update(shape=tuple([s for i, s in enumerate(x.shape) if i not in axes])),
+    type=_reduce_sum_type,
     lower=_lower_reduce_sum,
     linear=(0,),
     transpose=lambda ct, x, *, axes: (broadcast(ct, x.aval.shape, axes),),
     batch=family.shift_params("axes"),
+    show=lambda params: {**params, "out_sharding": None},
+    read=lambda shown, ins, outs: {"axes": shown["axes"]},
 )
 
 

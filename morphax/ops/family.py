@@ -81,6 +81,23 @@ _KIND_NAMES = {
 }
 
 
+def check_axis(name: str, axis: int, ndim: int) -> None:
+    """Refuse axes outside [0, ndim)."""
+    if not 0 <= axis < ndim:
+        raise ValueError(
+            f"{name}: axis {axis} is out of range for an operand of {ndim} dimensions. Axes of lax count from 0 and "
+            "are not negative."
+        )
+
+
+def check_axes(name: str, axes: tuple[int, ...], ndim: int) -> None:
+    """Refuse axes outside [0, ndim), and axes named twice."""
+    for axis in axes:
+        check_axis(name, axis, ndim)
+    if len(set(axes)) != len(axes):
+        raise ValueError(f"{name}: axes {axes} name an axis twice. Name each axis once.")
+
+
 def joined(name: str, operands: Sequence[ShapedArray], shape: tuple[int, ...], dtype: Any) -> ShapedArray:
     """Result type that keeps what the operands share: it is weak where all are, and varies where any does."""
     weak = True

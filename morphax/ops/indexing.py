@@ -281,9 +281,9 @@ def _slice_shape(name: str, numbers: IndexMap, x: Any, indices: Any, sizes: Sequ
             f"{name}: index vectors have {indices.shape[-1]} entries (indices {indices}), and {len(moved)} operand "
             f"axes are named for them in {numbers}. Name one axis for each entry."
         )
-    structure.check_axes(f"{name}: operand", (*dropped, *operand_batch), x.ndim)
-    structure.check_axes(f"{name}: operand", (*moved, *operand_batch), x.ndim)
-    structure.check_axes(f"{name}: indices", index_batch, indices.ndim - 1)
+    family.check_axes(f"{name}: operand", (*dropped, *operand_batch), x.ndim)
+    family.check_axes(f"{name}: operand", (*moved, *operand_batch), x.ndim)
+    family.check_axes(f"{name}: indices", index_batch, indices.ndim - 1)
     if len(sizes) != x.ndim or any(not 0 <= s <= n for s, n in zip(sizes, x.shape, strict=True)):
         raise TypeError(f"{name}: slices of sizes {tuple(sizes)} do not fit in shape {x.shape}.")
     absent = (*dropped, *operand_batch)
@@ -302,7 +302,7 @@ def _slice_shape(name: str, numbers: IndexMap, x: Any, indices: Any, sizes: Sequ
         )
     outer, inner = iter(indices.shape[:-1]), iter(kept)
     ndim = len(kept) + indices.ndim - 1
-    structure.check_axes(f"{name}: slices", windows, ndim)
+    family.check_axes(f"{name}: slices", windows, ndim)
     return tuple([next(inner) if d in windows else next(outer) for d in range(ndim)])
 
 

@@ -102,7 +102,7 @@ def reduced_shape(shape: tuple[int, ...], axes: tuple[int, ...]) -> tuple[int, .
 def _reduction(name: str, combiner: Combiner, **story: Any) -> Primitive:
     def type_rule(x: Any, *, axes: tuple[int, ...], **params: Any) -> Any:
         family.check_kind(name, x.dtype, combiner.kinds)
-        structure.check_axes(name, axes, x.ndim)
+        family.check_axes(name, axes, x.ndim)
         return x.update(shape=reduced_shape(x.shape, axes))
 
     def lower(low: Any, ins: Any, outs: Any, x: Any, *, axes: tuple[int, ...], **params: Any) -> Any:
@@ -176,7 +176,7 @@ reduce_xor = _reduction("reduce_xor", XOR, nondiff="it is defined on bools and i
 def _position(name: str, combiner: Combiner) -> Primitive:
     def type_rule(x: Any, *, axes: tuple[int, ...], index_dtype: Any) -> Any:
         family.check_kind(name, x.dtype, "fiub")
-        structure.check_axes(name, axes, x.ndim)
+        family.check_axes(name, axes, x.ndim)
         if len(axes) != 1:
             raise ValueError(f"{name}: axes {axes} must name one axis. Reshape to reduce over several.")
         if not dtypes.is_integer(index_dtype):
@@ -248,7 +248,7 @@ def _lower_cumulative(combiner: Combiner) -> Callable[..., Any]:
 def _cumulative(name: str, combiner: Combiner, **story: Any) -> Primitive:
     def type_rule(x: Any, *, axis: int, reverse: bool) -> Any:
         family.check_kind(name, x.dtype, combiner.kinds.replace("b", ""))
-        structure.check_axis(name, axis, x.ndim)
+        family.check_axis(name, axis, x.ndim)
         return x
 
     return Primitive(

@@ -14,7 +14,7 @@ from morphax.support import dtypes
 
 def _sort_type(*operands: Any, dimension: int, is_stable: bool, num_keys: int) -> Any:
     first = operands[0]
-    structure.check_axis("sort", dimension, first.ndim)
+    family.check_axis("sort", dimension, first.ndim)
     if any(x.shape != first.shape for x in operands):
         shapes = ", ".join(str(x.shape) for x in operands)
         raise TypeError(f"sort: operands have shapes {shapes}. Arrays sorted together need one shape; broadcast them.")
@@ -106,7 +106,7 @@ sort = Primitive("sort", type=_sort_type, lower=_lower_sort, jvp=_sort_jvp, batc
 
 def _top_k_type(x: Any, *, k: int, axis: int) -> Any:
     family.check_kind("top_k", x.dtype, "fiub")
-    structure.check_axis("top_k", axis, x.ndim)
+    family.check_axis("top_k", axis, x.ndim)
     if not 0 <= k <= x.shape[axis]:
         raise ValueError(
             f"top_k: k = {k} must lie between 0 and the size of the axis, {x.shape[axis]} (axis {axis} of shape "

@@ -218,19 +218,10 @@ def batched(x: Any, flag: bool, size: int) -> Any:
     return x if flag else ew.broadcast(x, (size, *family.typeof(x).shape), (0,))
 
 
-def check_axis(name: str, axis: int, ndim: int) -> None:
-    """Refuse axes outside [0, ndim)."""
-    if not 0 <= axis < ndim:
-        raise ValueError(
-            f"{name}: axis {axis} is out of range for an operand of {ndim} dimensions. Axes of lax count from 0 and "
-            "are not negative."
-        )
-
-
 def _concatenate_type(*operands: Any, dimension: int) -> Any:
     first = operands[0]
     family.common_dtype("concatenate", operands)
-    check_axis("concatenate", dimension, first.ndim)
+    family.check_axis("concatenate", dimension, first.ndim)
     outer = first.shape[:dimension], first.shape[dimension + 1 :]
     if any(x.ndim != first.ndim or (x.shape[:dimension], x.shape[dimension + 1 :]) != outer for x in operands):
         shapes = ", ".join(str(x.shape) for x in operands)
@@ -266,7 +257,7 @@ concatenate = Primitive(
 
 
 def _split_type(x: Any, *, sizes: tuple[int, ...], axis: int) -> Any:
-    check_axis("split", axis, x.ndim)
+    family.check_axis("split", axis, x.ndim)
     if any(s < 0 for s in sizes) or sum(sizes) != x.shape[axis]:
         raise ValueError(
             f"split: sizes {sizes} add up to {sum(sizes)}, but axis {axis} of shape {x.shape} has {x.shape[axis]}. "
@@ -312,16 +303,8 @@ split = Primitive(
 # ---- axes ------------------------------------------------------------------------------------------------------------
 
 
-def check_axes(name: str, axes: tuple[int, ...], ndim: int) -> None:
-    """Refuse axes outside [0, ndim), and axes named twice."""
-    for axis in axes:
-        check_axis(name, axis, ndim)
-    if len(set(axes)) != len(axes):
-        raise ValueError(f"{name}: axes {axes} name an axis twice. Name each axis once.")
-
-
 def _rev_type(x: Any, *, dimensions: tuple[int, ...]) -> Any:
-    check_axes("rev", dimensions, x.ndim)
+    family.check_axes("rev", dimensions, x.ndim)
     return x
 
 
@@ -338,7 +321,7 @@ rev = Primitive(
 
 
 def _squeeze_type(x: Any, *, dimensions: tuple[int, ...]) -> Any:
-    check_axes("squeeze", dimensions, x.ndim)
+    family.check_axes("squeeze", dimensions, x.ndim)
     if any(x.shape[d] != 1 for d in dimensions):
         raise ValueError(
             f"squeeze: dimensions {dimensions} of shape {x.shape} have more than one entry. Only dimensions of size 1 "

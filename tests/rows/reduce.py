@@ -79,7 +79,17 @@ INF = float("inf")
 NAN = float("nan")
 
 ROWS = (
-    Sample("reduce_sum", _over(rd.reduce_sum), _fold(np.add), shapes=SHAPES, dtypes=NUMBERS),
+    Sample(
+        "reduce_sum",
+        _over(rd.reduce_sum),
+        _fold(np.add),
+        shapes=SHAPES,
+        dtypes=NUMBERS,
+        errors=[
+            *_axes_errors(rd.reduce_sum),
+            (lambda: rd.reduce_sum(zeros(2, dtype="bool"), axes=(0,)), TypeError, "does not accept dtype bool"),
+        ],
+    ),
     Sample(
         "reduce_prod",
         _over(rd.reduce_prod),
