@@ -1,1 +1,1 @@
-"""All contact with jaxlib. Lowest first: versions, backend, array, place, lower, cache, compile, eager, jit, export."""
+"""All contact with jaxlib. Lowest first: versions, backend, array, place, ffi, lower, cache, compile, eager, jit, export."""

@@ -17,6 +17,7 @@ from jaxlib.mlir.dialects import chlo, func, stablehlo
 from morphax.ir.avals import ShapedArray
 from morphax.ir.jaxpr import Jaxpr, Literal
 from morphax.ops.family import typeof
+from morphax.runtime import ffi
 from morphax.support import dtypes
 
 _create = ir.Operation.create
@@ -253,6 +254,42 @@ class Lowering:
         }
         return self.op("stablehlo.custom_call", outs, operands, attributes)
 
+    def custom_call(
+        self,
+        target: str,
+        outs: Sequence[ShapedArray],
+        operands: Sequence[Any],
+        options: dict[str, str] | None = None,
+        operand_layouts: Sequence[Sequence[int]] | None = None,
+        result_layouts: Sequence[Sequence[int]] | None = None,
+        aliases: dict[int, int] | None = None,
+    ) -> list[Any]:
+        """Call a kernel outside XLA, of the typed FFI.
+
+        Args:
+            target: the kernel's name.
+            outs: types of the results.
+            operands: MLIR values.
+            options: the kernel's own attributes, in MLIR's syntax.
+            operand_layouts: per operand its dimensions from the fastest to the slowest; None for the default, the last
+                dimension first.
+            result_layouts: the same for the results.
+            aliases: position of a result -> that of the operand whose buffer it may take.
+        """
+        ffi.prepare(target)
+        config = ", ".join(f"{k} = {v}" for k, v in (options or {}).items())
+        attributes = {
+            "call_target_name": f'"{target}"',
+            "api_version": "4 : i32",
+            "backend_config": f"{{{config}}}",
+        }
+        if operand_layouts is not None and result_layouts is not None:
+            attributes["operand_layouts"] = _layouts(operand_layouts)
+            attributes["result_layouts"] = _layouts(result_layouts)
+        if aliases:
+            attributes["output_operand_aliases"] = _aliases(aliases, len(outs))
+        return self.op("stablehlo.custom_call", outs, operands, attributes)
+
     def call(self, jaxpr: Jaxpr, operands: Sequence[Any], name: str = "") -> list[Any]:
         """Call a jaxpr as a function of the module, lowered once however often it is called."""
         symbol = self.module.function(jaxpr, name)
@@ -288,6 +325,21 @@ class Lowering:
 
     def _literal(self, literal: Literal) -> Any:
         return self.constant(literal.val, literal.aval)
+
+
+def _layouts(layouts: Sequence[Sequence[int]]) -> str:
+    return "[" + ", ".join(f"dense<{list(dims) if dims else ''}> : tensor<{len(dims)}xindex>" for dims in layouts) + "]"
+
+
+def _aliases(aliases: dict[int, int], result_count: int) -> str:
+    items = []
+    for out, operand in aliases.items():
+        place = f"[{out}]" if result_count > 1 else "[]"
+        items.append(
+            f"#stablehlo.output_operand_alias<output_tuple_indices = {place}, operand_index = {operand}, "
+            "operand_tuple_indices = []>"
+        )
+    return "[" + ", ".join(items) + "]"
 
 
 def _dense(array: Any, tensor: Any, mlir: Context) -> Any:
