@@ -343,6 +343,8 @@ def _complete(
     fun: Any, nums: tuple[int, ...], names: tuple[str, ...], what: str
 ) -> tuple[tuple[int, ...], tuple[str, ...]]:
     """Positions and names of the same parameters, so that each may be passed either way."""
+    if not nums and not names:
+        return nums, names
     try:
         parameters = list(inspect.signature(fun).parameters.values())
     except (ValueError, TypeError):
@@ -539,8 +541,21 @@ _flatten = tree.registry.flatten
 
 def _front(state: Jit, dispatch: Callable[..., Any]) -> Any:
     """The function that `jit` returns: C++ dispatch, or its twin where there are many leaves."""
-    outside = base()
+    state.forget = dispatch._clear_cache
+    code = getattr(state.fun, "__code__", None)
+    plain = code is not None and not code.co_flags & _TAKES_MORE and not code.co_kwonlyargcount
+    if plain and not state.fun.__defaults__ and 0 < code.co_argcount <= _FEW:
+        names = code.co_varnames[: code.co_argcount]
+        if not any(n.startswith(("_", ".")) for n in names):
+            return _fixed_front(names, code.co_posonlyargcount)(dispatch, state, base(), current, _MISSED)
+    return _open_front(dispatch, state, base())
 
+
+_TAKES_MORE = inspect.CO_VARARGS | inspect.CO_VARKEYWORDS
+_FEW = 12
+
+
+def _open_front(dispatch: Callable[..., Any], state: Jit, outside: Any) -> Callable[..., Any]:
     def jitted(*args: Any, **kwargs: Any) -> Any:
         if state.wide is not None and current.trace is outside:
             out = state.wide(args, kwargs)
@@ -548,8 +563,28 @@ def _front(state: Jit, dispatch: Callable[..., Any]) -> Any:
                 return out
         return dispatch(*args, **kwargs)
 
-    state.forget = dispatch._clear_cache
     return jitted
+
+
+@functools.lru_cache(256)
+def _fixed_front(names: tuple[str, ...], positional: int) -> Callable[..., Callable[..., Any]]:
+    """As `_open_front`, for functions of these parameters alone. Passing arguments on by name saves packing them into
+    a tuple and a dict: 0.25 us of the 3 us of a call (CPython 3.11)."""
+    passed = ", ".join(names)
+    head = ", ".join((*names[:positional], "/", *names[positional:])) if positional else passed
+    source = (
+        "def make(_dispatch, _state, _outside, _current, _missed):\n"
+        f"  def jitted({head}):\n"
+        "    if _state.wide is not None and _current.trace is _outside:\n"
+        f"      _out = _state.wide(({passed},), {{}})\n"
+        "      if _out is not _missed:\n"
+        "        return _out\n"
+        f"    return _dispatch({passed})\n"
+        "  return jitted\n"
+    )
+    made: dict[str, Any] = {}
+    exec(compile(source, __file__, "exec"), made)
+    return made["make"]
 
 
 def program(*static: str, exact: bool = False) -> Callable[[Callable[..., Any]], Any]:
