@@ -1,11 +1,13 @@
 """Reductions, positions of extremes, and cumulative operations: rows of (name, combiner, identity, derivative)."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from morphax.ir.avals import ShapedArray
 from morphax.ir.primitive import Primitive
 from morphax.ops import elementwise as ew
 from morphax.ops import family, structure
@@ -245,85 +247,166 @@ def _lower_cumulative(combiner: Combiner) -> Callable[..., Any]:
     return lower
 
 
-def _cumulative(name: str, combiner: Combiner, **story: Any) -> Primitive:
+def _cumulative(name: str, combiner: Combiner, lower: Any = None, **story: Any) -> Primitive:
     def type_rule(x: Any, *, axis: int, reverse: bool) -> Any:
         family.check_kind(name, x.dtype, combiner.kinds.replace("b", ""))
         family.check_axis(name, axis, x.ndim)
         return x
 
-    return Primitive(
-        name, type=type_rule, lower=_lower_cumulative(combiner), batch=family.shift_params("axis"), **story
-    )
+    lower = _lower_cumulative(combiner) if lower is None else lower
+    return Primitive(name, type=type_rule, lower=lower, batch=family.shift_params("axis"), **story)
+
+
+def _lower_loop(
+    low: Any, aval: Any, operands: Sequence[Any], axis: int, reverse: bool, start: Any, step: Callable[..., Any]
+) -> list[Any]:
+    """y[i] = step(y[i - 1], *operands[i]) along `axis` as a loop: on a CPU the fastest to compile and to run."""
+    size = aval.shape[axis]
+    if not aval.size:
+        return [low.constant(0, aval)]
+    index = ShapedArray((), np.dtype("int32"))
+    row = aval.update(shape=(*aval.shape[:axis], 1, *aval.shape[axis + 1 :]))
+    types = (index, aval, row, *(aval for _ in operands))
+
+    def condition(i: Any, *rest: Any) -> list[Any]:
+        return low.op("stablehlo.compare", (flag,), (i, low.constant(size, index)), {"comparison_direction": less})
+
+    def body(i: Any, out: Any, before: Any, *rest: Any) -> list[Any]:
+        place = low.op("stablehlo.subtract", (index,), (low.constant(size - 1, index), i))[0] if reverse else i
+        starts = [low.constant(0, index)] * aval.ndim
+        starts[axis] = place
+        sizes = {"slice_sizes": family.ints(row.shape)}
+        rows = [low.op("stablehlo.dynamic_slice", (row,), (x, *starts), sizes)[0] for x in rest]
+        after = step(row, before, *rows)
+        out = low.op("stablehlo.dynamic_update_slice", (aval,), (out, after, *starts))[0]
+        return [low.op("stablehlo.add", (index,), (i, low.constant(1, index)))[0], out, after, *rest]
+
+    flag = index.update(dtype=dtypes.bool_)
+    less = _DIRECTION["LT"]
+    initial = (low.constant(0, index), low.constant(0, aval), low.constant(start, row), *operands)
+    return [low.op("stablehlo.while", types, initial, None, ((types, condition), (types, body)))[1]]
 
 
 def _delayed(x: Any, by: int, axis: int, reverse: bool, fill: Any) -> Any:
     """`x` moved `by` places along the direction of accumulation, `fill` coming in."""
-    config = [(0, 0, 0)] * typeof(x).ndim
+    return structure.pad(x, family.like(x, fill), padding_config=_delay(typeof(x).ndim, by, axis, reverse))
+
+
+def _delay(ndim: int, by: int, axis: int, reverse: bool) -> tuple[tuple[int, int, int], ...]:
+    config = [(0, 0, 0)] * ndim
     config[axis] = (-by, by, 0) if reverse else (by, -by, 0)
-    return structure.pad(x, family.like(x, fill), padding_config=tuple(config))
+    return tuple(config)
 
 
-def _steps(size: int) -> list[int]:
-    """1, 2, 4, ... below `size`: distances at which a scan by doubling combines."""
-    return [1 << k for k in range(max(size - 1, 0).bit_length())]
+# ---- linear recurrence: the derivative of all cumulative operations --------------------------------------------------
 
 
-def _by_doubling(prim: Callable[[], Primitive], pushed: Callable[..., Any]) -> Callable[..., Any]:
-    """jvp that accumulates the tangents by doubling: after step k each entry has combined 2^k neighbours."""
+def _recurrence_type(a: Any, b: Any, *, axis: int, reverse: bool) -> Any:
+    dtype = family.common_dtype("linear_recurrence", (a, b))
+    family.check_kind("linear_recurrence", dtype, "fc")
+    family.check_axis("linear_recurrence", axis, b.ndim)
+    if a.shape != b.shape:
+        raise TypeError(f"linear_recurrence: the factors have shape {a.shape} and the terms {b.shape}. Broadcast them.")
+    return family.joined("linear_recurrence", (a, b), b.shape, dtype)
 
+
+def _lower_recurrence_loop(low: Any, ins: Any, outs: Any, a: Any, b: Any, *, axis: int, reverse: bool) -> list[Any]:
+    def step(row: Any, before: Any, factor: Any, term: Any) -> Any:
+        grown = low.op("stablehlo.multiply", (row,), (factor, before))[0]
+        return low.op("stablehlo.add", (row,), (grown, term))[0]
+
+    return _lower_loop(low, outs[0], (a, b), axis, reverse, 0, step)
+
+
+def _lower_recurrence(low: Any, ins: Any, outs: Any, a: Any, b: Any, *, axis: int, reverse: bool) -> list[Any]:
+    # By doubling: after step k each entry has combined its 2^k neighbours, and `a` is the product over them.
+    aval = outs[0]
+    scalar = aval.update(shape=())
+
+    def delayed(x: Any, by: int, fill: int) -> Any:
+        config = _delay(aval.ndim, by, axis, reverse)
+        return structure.lower_pad(low, (aval, scalar), (aval,), x, low.constant(fill, scalar), padding_config=config)[
+            0
+        ]
+
+    by = 1
+    while by < aval.shape[axis]:
+        term = low.op("stablehlo.multiply", (aval,), (a, delayed(b, by, 0)))[0]
+        b = low.op("stablehlo.add", (aval,), (b, term))[0]
+        a = low.op("stablehlo.multiply", (aval,), (a, delayed(a, by, 1)))[0]
+        by *= 2
+    return [b]
+
+
+def _recurrence_jvp(primals: Any, tangents: Any, *, axis: int, reverse: bool) -> Any:
+    a, b = primals
+    t_a, t_b = tangents
+    y = linear_recurrence(a, b, axis=axis, reverse=reverse)
+    term = t_b
+    if t_a is not None:
+        moved = ew.mul(t_a, _delayed(y, 1, axis, reverse, 0))
+        term = moved if t_b is None else ew.add(t_b, moved)
+    return y, linear_recurrence(a, term, axis=axis, reverse=reverse)
+
+
+def _recurrence_transpose(ct: Any, a: Any, b: Any, *, axis: int, reverse: bool) -> Any:
+    back = _delayed(a, 1, axis, not reverse, 0)
+    return None, linear_recurrence(back, ct, axis=axis, reverse=not reverse)
+
+
+def _recurrence_batch(prim: Any, size: int, operands: Any, flags: Any, params: Any) -> Any:
+    a, b = (structure.batched(x, flag, size) for x, flag in zip(operands, flags, strict=True))
+    return [prim(a, b, axis=params["axis"] + 1, reverse=params["reverse"])]
+
+
+# y[i] = a[i] y[i - 1] + b[i], from y[-1] = 0. Linear in b.
+linear_recurrence = Primitive(
+    "linear_recurrence",
+    type=_recurrence_type,
+    lower={"cpu": _lower_recurrence_loop, "default": _lower_recurrence},
+    jvp=_recurrence_jvp,
+    transpose=_recurrence_transpose,
+    batch=_recurrence_batch,
+)
+
+
+def _by_recurrence(prim: Callable[[], Primitive], pushed: Callable[..., Any]) -> Callable[..., Any]:
     def jvp(primals: Any, tangents: Any, *, axis: int, reverse: bool) -> Any:
         (x,), (t,) = primals, tangents
         y = prim()(x, axis=axis, reverse=reverse)
-        aval = typeof(x)
-        if t is None or not dtypes.is_inexact(aval.dtype):
+        if t is None or not dtypes.is_inexact(typeof(x).dtype):
             return y, None
-        if not aval.size:
-            return y, t
         return y, pushed(x, y, t, axis, reverse)
 
     return jvp
 
 
 def _push_prod(x: Any, y: Any, t: Any, axis: int, reverse: bool) -> Any:
-    # d(pq) = dp q + p dq: no division, so zeros are exact.
-    for by in _steps(typeof(x).shape[axis]):
-        before = _delayed(x, by, axis, reverse, 1)
-        t = ew.add(ew.mul(_delayed(t, by, axis, reverse, 0), x), ew.mul(t, before))
-        x = ew.mul(x, before)
-    return t
+    # d(y x) = dy x + y dx: no division, so zeros are exact.
+    return linear_recurrence(x, ew.mul(t, _delayed(y, 1, axis, reverse, 1)), axis=axis, reverse=reverse)
 
 
 def _push_extreme(x: Any, y: Any, t: Any, axis: int, reverse: bool) -> Any:
     # Entries equal to the extreme so far share its tangent equally: sums of tangents and counts since it last changed.
-    before = _delayed(y, 1, axis, reverse, 0)
-    place = structure.iota_along(np.dtype("int32"), typeof(x).shape, axis)
-    last = typeof(x).shape[axis] - 1
-    start = ew.eq(place, family.like(place, last if reverse else 0))
-    begun = ew.select_n(start, ew.ne(y, before), np.True_)
     tied = ew.eq(x, y)
-    t = ew.select_n(tied, family.like(t, 0), t)
-    count = structure.convert(tied, typeof(x).dtype)
-    for by in _steps(typeof(x).shape[axis]):
-        moved = _delayed(t, by, axis, reverse, 0)
-        t = ew.add(t, ew.select_n(begun, moved, family.like(t, 0)))
-        count = ew.add(count, ew.select_n(begun, _delayed(count, by, axis, reverse, 0), family.like(count, 0)))
-        begun = ew.select_n(begun, _delayed(begun, by, axis, reverse, True), np.True_)
-    return ew.div(t, count)
+    lasts = structure.convert(ew.eq(y, _delayed(y, 1, axis, reverse, np.nan)), typeof(x).dtype)
+    total = linear_recurrence(lasts, ew.select_n(tied, family.like(t, 0), t), axis=axis, reverse=reverse)
+    count = linear_recurrence(lasts, structure.convert(tied, typeof(x).dtype), axis=axis, reverse=reverse)
+    return ew.div(total, count)
 
 
 def _push_logsumexp(x: Any, y: Any, t: Any, axis: int, reverse: bool) -> Any:
-    # Each combination is a weighted mean of tangents, with weights e^(a - y) and e^(b - y) that add up to one.
-    lowest_of = lowest(typeof(x).dtype)
-    for by in _steps(typeof(x).shape[axis]):
-        before = _delayed(x, by, axis, reverse, lowest_of)
-        most = ew.max(x, before)
-        base = ew.select_n(ew.eq(most, family.like(x, lowest_of)), most, family.like(x, 0))
-        a, b = ew.exp(ew.sub(x, base)), ew.exp(ew.sub(before, base))
-        total = ew.add(a, b)
-        safe = ew.select_n(ew.eq(total, family.like(x, 0)), total, family.like(x, 1))
-        t = ew.add(ew.mul(t, ew.div(a, safe)), ew.mul(_delayed(t, by, axis, reverse, 0), ew.div(b, safe)))
-        x = ew.add(base, ew.log(total))
-    return t
+    # Weighted means of tangents, with the weights of x[i] and y[i-1] in y[i]; of equal infinities one has it all.
+    before = _delayed(y, 1, axis, reverse, lowest(typeof(y).dtype))
+    gap = ew.sub(x, before)
+    gap = ew.select_n(ew.ne(gap, gap), gap, ew.neg(x))
+    term = ew.mul(t, ew.logistic(gap))
+    return linear_recurrence(ew.logistic(ew.neg(gap)), term, axis=axis, reverse=reverse)
+
+
+def _lower_logsumexp(low: Any, ins: Any, outs: Any, x: Any, *, axis: int, reverse: bool) -> list[Any]:
+    start = LOGSUMEXP.identity(ins[0].dtype)
+    return _lower_loop(low, ins[0], (x,), axis, reverse, start, partial(LOGSUMEXP.combine, low))
 
 
 cumsum = _cumulative(
@@ -332,7 +415,12 @@ cumsum = _cumulative(
     linear=(0,),
     transpose=lambda ct, x, *, axis, reverse: (cumsum(ct, axis=axis, reverse=not reverse),),
 )
-cumprod = _cumulative("cumprod", PROD, jvp=_by_doubling(lambda: cumprod, _push_prod))
-cummax = _cumulative("cummax", MAX, jvp=_by_doubling(lambda: cummax, _push_extreme))
-cummin = _cumulative("cummin", MIN, jvp=_by_doubling(lambda: cummin, _push_extreme))
-cumlogsumexp = _cumulative("cumlogsumexp", LOGSUMEXP, jvp=_by_doubling(lambda: cumlogsumexp, _push_logsumexp))
+cumprod = _cumulative("cumprod", PROD, jvp=_by_recurrence(lambda: cumprod, _push_prod))
+cummax = _cumulative("cummax", MAX, jvp=_by_recurrence(lambda: cummax, _push_extreme))
+cummin = _cumulative("cummin", MIN, jvp=_by_recurrence(lambda: cummin, _push_extreme))
+cumlogsumexp = _cumulative(
+    "cumlogsumexp",
+    LOGSUMEXP,
+    {"cpu": _lower_logsumexp, "default": _lower_cumulative(LOGSUMEXP)},
+    jvp=_by_recurrence(lambda: cumlogsumexp, _push_logsumexp),
+)

@@ -168,7 +168,7 @@ def _pad_type(x: Any, value: Any, *, padding_config: Any) -> Any:
     return family.joined("pad", (x, value), shape, x.dtype)
 
 
-def _lower_pad(low: Any, ins: Any, outs: Any, x: Any, value: Any, *, padding_config: Any) -> Any:
+def lower_pad(low: Any, ins: Any, outs: Any, x: Any, value: Any, *, padding_config: Any) -> Any:
     attributes = {
         name: family.ints([entry[k] for entry in padding_config])
         for k, name in enumerate(("edge_padding_low", "edge_padding_high", "interior_padding"))
@@ -206,7 +206,7 @@ def _pad_batch(prim: Any, size: int, operands: Any, flags: Any, params: Any) -> 
 
 
 pad = Primitive(
-    "pad", type=_pad_type, lower=_lower_pad, linear=(0, 1), transpose=_pad_transpose, batch=_pad_batch
+    "pad", type=_pad_type, lower=lower_pad, linear=(0, 1), transpose=_pad_transpose, batch=_pad_batch
 )  # fmt: skip
 
 

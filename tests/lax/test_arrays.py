@@ -7,7 +7,9 @@ import pytest
 
 from morphax import lax, random
 from morphax.ir.avals import ShapedArray
+from morphax.ops import reduce
 from morphax.runtime import array, backend
+from morphax.runtime.jit import jit
 from morphax.support import config
 from morphax.transforms import api
 
@@ -100,6 +102,22 @@ def test_default_precision_comes_from_the_configuration():
 def test_dot_is_that_of_numpy(shapes):
     x, y = (np.random.default_rng(0).normal(size=s) for s in shapes)
     np.testing.assert_allclose(lax.dot(put(x), put(y)), x @ y, rtol=1e-14)
+
+
+# ---- lowerings of other platforms ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("reverse", [False, True])
+def test_recurrences_by_doubling_are_those_of_the_loop(monkeypatch, reverse):
+    x = np.random.default_rng(0).normal(size=(3, 11))
+
+    def slopes(x):
+        return api.vmap(api.grad(lambda row: _total(lax.cumprod(row, 0, reverse))))(x)
+
+    loop = np.asarray(slopes(put(x)))
+    monkeypatch.setattr(reduce.linear_recurrence, "lower", reduce.linear_recurrence.lower["default"])
+    doubling = jit(lambda x: lax.slice(slopes(x), (0, 0), (3, 11)))(put(x))
+    np.testing.assert_allclose(doubling, loop, rtol=1e-12)
 
 
 # ---- slices at computed places ---------------------------------------------------------------------------------------

@@ -70,6 +70,13 @@ def _cumulative(name, ufunc, dtypes, **more):
     yield Sample(f"{name}: reverse", back, _accumulated(ufunc, True), shapes=shapes, dtypes=dtypes, **more)
 
 
+def _recurrence(a, b):
+    out = np.array(b)
+    for i in range(1, a.shape[1]):
+        out[:, i] = a[:, i] * out[:, i - 1] + b[:, i]
+    return out
+
+
 def _distinct(rng, shape, dtype):
     """Entries without ties."""
     return rng.permutation(int(np.prod(shape))).reshape(shape) - 3
@@ -194,9 +201,29 @@ ROWS = (
         np.logaddexp.accumulate,
         shapes=[((4,),)],
         at=[
-            (([-INF, -INF, 0, 0],), [-INF, -INF, 0, np.log(2)], ([0, 0, 1.5, 0.5],)),
+            (([-INF, -INF, 0, 0],), [-INF, -INF, 0, np.log(2)], ([1, 1, 1.5, 0.5],)),
             (([1000, 1000],), [1000, 1000 + np.log(2)], ([1.5, 0.5],)),
-            (([INF, 1],), [INF, INF]),
+            (([INF, 1],), [INF, INF], ([2, 0],)),
         ],
+    ),
+    Sample(
+        "linear_recurrence",
+        lambda a, b: rd.linear_recurrence(a, b, axis=1, reverse=False),
+        _recurrence,
+        shapes=[((2, 5), (2, 5)), ((2, 0), (2, 0)), ((0, 3), (0, 3)), ((1, 1, 2), (1, 1, 2))],
+        dtypes=FLOATS + COMPLEXES,
+        errors=[
+            (
+                lambda: rd.linear_recurrence(zeros(2), zeros(3), axis=0, reverse=False),
+                TypeError,
+                "the factors have shape (2,) and the terms (3,)",
+            )
+        ],
+    ),
+    Sample(
+        "linear_recurrence: reverse",
+        lambda a, b: rd.linear_recurrence(a, b, axis=1, reverse=True),
+        lambda a, b: np.flip(_recurrence(np.flip(a, 1), np.flip(b, 1)), 1),
+        shapes=[((2, 5), (2, 5))],
     ),
 )
