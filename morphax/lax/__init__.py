@@ -229,6 +229,8 @@ from morphax.lax.reductions import (
     reduce_xor_p,
 )
 from morphax.lax.sorting import (
+    approx_max_k,
+    approx_min_k,
     sort,
     sort_key_val,
     sort_p,

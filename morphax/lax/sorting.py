@@ -6,6 +6,7 @@ from typing import Any
 
 from morphax.lax.arguments import operand as _operand
 from morphax.lax.structure import axis_of
+from morphax.ops import elementwise as ew
 from morphax.ops import sorting
 from morphax.ops.family import typeof
 
@@ -80,6 +81,61 @@ def top_k(operand: Any, k: int, *, axis: int = -1) -> list[Any]:
     """
     x = _operand("top_k", operand)
     return sorting.top_k(x, k=python.index(k), axis=axis_of("top_k", python.index(axis), typeof(x).ndim))
+
+
+def _check_recall(name: str, recall_target: float) -> None:
+    if not 0 < recall_target <= 1:
+        raise ValueError(
+            f"{name}: recall_target {recall_target} must lie in (0, 1]. Give the share of true hits wanted."
+        )
+
+
+def approx_max_k(
+    operand: Any,
+    k: int,
+    reduction_dimension: int = -1,
+    recall_target: float = 0.95,
+    reduction_input_size_override: int = -1,
+    aggregate_to_topk: bool = True,
+) -> tuple[Any, Any]:
+    """Largest `k` entries along an axis and their positions, of which a share may be missed; here none is.
+
+    Args:
+        operand: array of floats.
+        k: static int, 0 <= k <= size of the axis.
+        reduction_dimension: static int; negative ones count from the end.
+        recall_target: share of the true largest entries to be found, in (0, 1].
+        reduction_input_size_override: size that the recall refers to where the operand is a part of a larger array.
+        aggregate_to_topk: give `k` entries; they are given in any case.
+
+    >>> from morphax import numpy as jnp
+    >>> values, indices = approx_max_k(jnp.array([3.0, 9.0, 5.0]), 2)
+    >>> print(values, indices)
+    [9. 5.] [1 2]
+    """
+    _check_recall("approx_max_k", recall_target)
+    values, indices = top_k(operand, k, axis=reduction_dimension)
+    return values, indices
+
+
+def approx_min_k(
+    operand: Any,
+    k: int,
+    reduction_dimension: int = -1,
+    recall_target: float = 0.95,
+    reduction_input_size_override: int = -1,
+    aggregate_to_topk: bool = True,
+) -> tuple[Any, Any]:
+    """Smallest `k` entries along an axis and their positions; the arguments are those of `approx_max_k`.
+
+    >>> from morphax import numpy as jnp
+    >>> values, indices = approx_min_k(jnp.array([3.0, 9.0, 5.0]), 2)
+    >>> print(values, indices)
+    [3. 5.] [0 2]
+    """
+    _check_recall("approx_min_k", recall_target)
+    values, indices = top_k(ew.neg(_operand("approx_min_k", operand)), k, axis=reduction_dimension)
+    return ew.neg(values), indices
 
 
 sort_p = sorting.sort
