@@ -400,8 +400,7 @@ def debug_print(
         ValueError: an argument that does not appear in `fmt`.
 
     >>> import morphax as jax
-    >>> jax.jit(lambda x: debug_print("x is {}", x))(3)
-    >>> jax.effects_barrier()
+    >>> jax.jit(lambda x: debug_print("x is {}", x))(3); jax.effects_barrier()
     x is 3
     """
     if fmt is None:
