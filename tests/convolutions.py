@@ -1,6 +1,7 @@
 """Convolutions and reductions of windows in NumPy, straight from their definitions."""
 
 import itertools
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -64,4 +65,4 @@ def reduce_windows(
     """`fold` of each window, laid out along the last axis, of `x` padded with `fill`."""
     ones = (1,) * x.ndim
     seen = windows(spread(x, base or ones, padding, fill), sizes, strides, dilation or ones)
-    return fold(seen.reshape(*seen.shape[: x.ndim], -1))
+    return fold(seen.reshape(*seen.shape[: x.ndim], math.prod(sizes)))

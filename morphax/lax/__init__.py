@@ -1,6 +1,7 @@
 """The functions that XLA's operations stand behind. They promote nothing: operands have equal dtypes and shapes.
 
-Lowest first: arguments, elementwise, structure, reductions, contract, indexing, sorting.
+Lowest first: arguments, elementwise, structure, reductions, contract, indexing, sorting,
+convolution, window, control.
 """
 
 from morphax.lax.contract import (
@@ -13,6 +14,40 @@ from morphax.lax.contract import (
     dot,
     dot_general,
     dot_general_p,
+)
+from morphax.lax.control import (
+    associative_scan,
+    cond,
+    cond_p,
+    custom_linear_solve,
+    custom_root,
+    fori_loop,
+    map,
+    optimization_barrier,
+    optimization_barrier_p,
+    platform_dependent,
+    scan,
+    scan_p,
+    switch,
+    while_loop,
+    while_p,
+)
+from morphax.lax.convolution import (
+    ConvDimensionNumbers,
+    ConvGeneralDilatedDimensionNumbers,
+    conv,
+    conv_dimension_numbers,
+    conv_general_dilated,
+    conv_general_dilated_local,
+    conv_general_dilated_p,
+    conv_general_dilated_patches,
+    conv_general_permutations,
+    conv_general_shape_tuple,
+    conv_shape_tuple,
+    conv_transpose,
+    conv_transpose_shape_tuple,
+    conv_with_general_padding,
+    padtype_to_pads,
 )
 from morphax.lax.elementwise import (
     AccuracyMode,
@@ -273,4 +308,16 @@ from morphax.lax.structure import (
     tile,
     transpose,
     transpose_p,
+)
+from morphax.lax.window import (
+    reduce,
+    reduce_p,
+    reduce_window,
+    reduce_window_max_p,
+    reduce_window_min_p,
+    reduce_window_p,
+    reduce_window_shape_tuple,
+    reduce_window_sum_p,
+    select_and_gather_add_p,
+    select_and_scatter_add_p,
 )
