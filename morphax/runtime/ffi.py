@@ -3,7 +3,7 @@
 import threading
 
 from jaxlib import xla_client
-from jaxlib.cpu import _lapack
+from jaxlib.cpu import _lapack  # type: ignore[reportMissingImports] - a C++ module in a folder without __init__
 
 _lock = threading.Lock()
 _kernels: dict[str, object] = {}
