@@ -33,6 +33,8 @@ if TYPE_CHECKING:
     from morphax.control.custom import custom_gradient, custom_jvp, custom_vjp
     from morphax.environment import clear_caches, print_environment_info
     from morphax.ir.avals import ShapeDtypeStruct, typeof
+    from morphax.ir.sharding import PartitionSpec as P
+    from morphax.ir.sharding import set_mesh
     from morphax.runtime.array import Array, Shard
     from morphax.runtime.backend import (
         Device,
@@ -47,6 +49,7 @@ if TYPE_CHECKING:
     )
     from morphax.runtime.jit import jit
     from morphax.runtime.place import block_until_ready, copy_to_host_async, device_get, device_put, live_arrays
+    from morphax.runtime.shardings import NamedSharding, make_mesh
     from morphax.support.config import config
     from morphax.support.dtypes import float0
     from morphax.transforms.api import (
@@ -102,6 +105,10 @@ _NAMES: dict[str, tuple[str, str]] = {
     "custom_gradient": ("morphax.control.custom", "custom_gradient"),
     "custom_jvp": ("morphax.control.custom", "custom_jvp"),
     "custom_vjp": ("morphax.control.custom", "custom_vjp"),
+    "NamedSharding": ("morphax.runtime.shardings", "NamedSharding"),
+    "P": ("morphax.ir.sharding", "PartitionSpec"),
+    "make_mesh": ("morphax.runtime.shardings", "make_mesh"),
+    "set_mesh": ("morphax.ir.sharding", "set_mesh"),
     "effects_barrier": ("morphax.runtime.compile", "wait_for_effects"),
     "pure_callback": ("morphax.control.callback", "pure_callback"),
     "clear_caches": ("morphax.environment", "clear_caches"),

@@ -1,8 +1,29 @@
-"""Where arrays live."""
+"""Where arrays live: meshes of devices, and how the axes of arrays go to them."""
 
-from jaxlib._jax import Sharding
-
-from morphax.runtime.backend import SingleDeviceSharding
+from morphax.ir.sharding import (
+    AbstractMesh,
+    AxisType,
+    Mesh,
+    PartitionSpec,
+    get_abstract_mesh,
+    get_mesh,
+    set_mesh,
+    use_abstract_mesh,
+)
 from morphax.runtime.backend import single_device as make_single_device_sharding
+from morphax.runtime.shardings import NamedSharding, Sharding, SingleDeviceSharding
 
-__all__ = ["Sharding", "SingleDeviceSharding", "make_single_device_sharding"]
+__all__ = [
+    "AbstractMesh",
+    "AxisType",
+    "Mesh",
+    "NamedSharding",
+    "PartitionSpec",
+    "Sharding",
+    "SingleDeviceSharding",
+    "get_abstract_mesh",
+    "get_mesh",
+    "make_single_device_sharding",
+    "set_mesh",
+    "use_abstract_mesh",
+]

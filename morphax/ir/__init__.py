@@ -1,1 +1,1 @@
-"""The language: types, equations, tracing. Lowest first: avals, current, primitive, jaxpr, trace, show."""
+"""The language: types, equations, tracing. Lowest first: sharding, avals, current, primitive, jaxpr, trace, show."""

@@ -1,1 +1,2 @@
-"""All contact with jaxlib. Lowest first: versions, backend, array, place, ffi, lower, cache, compile, eager, jit, export."""
+"""All contact with jaxlib. Lowest first: versions, backend, shardings, array, ffi, lower, cache, compile, place, eager,
+jit, export."""

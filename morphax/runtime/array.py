@@ -45,8 +45,9 @@ def _value(self: Any) -> np.ndarray:
     check_alive(self)
     if self._npy_value is None:
         sharding = self._sharding
-        if len(sharding.device_set) == 1:
-            value, _ = self._single_device_array_to_np_array_did_copy()
+        if len(sharding._internal_device_list) == 1 or sharding.is_fully_replicated:
+            whole = self if len(sharding._internal_device_list) == 1 else self._fully_replicated_shard()
+            value, _ = whole._single_device_array_to_np_array_did_copy()
         else:
             value = np.empty(self.aval.shape, self.aval.dtype)
             for shard in self.addressable_shards:
@@ -202,9 +203,24 @@ def _device(self: Any) -> Any:
 
 
 def _shards(self: Any) -> list[Shard]:
+    """The parts that the devices of this process hold."""
     check_alive(self)
-    device = next(iter(self._sharding.device_set))
-    return [Shard(device, (slice(None),) * self.ndim, self)]
+    sharding = self._sharding
+    devices = list(sharding._internal_device_list)
+    if len(devices) == 1:
+        return [Shard(devices[0], (slice(None),) * self.ndim, self)]
+    with backend.answering_for_jax():  # the parts are arrays that C++ makes by itself
+        parts = list(self._arrays)
+    indices = sharding.devices_indices_map(self.shape)
+    seen: dict[Any, int] = {}
+    found = []
+    for part in parts:
+        device = part._sharding._device
+        index = indices[device]
+        key = tuple([(s.start, s.stop) for s in index])
+        seen[key] = seen.get(key, -1) + 1
+        found.append(Shard(device, index, part, seen[key]))
+    return found
 
 
 def _nbytes(self: Any) -> int:
@@ -230,8 +246,8 @@ _ATTRIBUTES: dict[str, Any] = {
     "addressable_shards": property(_shards),
     "global_shards": property(_shards),
     "addressable_data": lambda self, index: _shards(self)[index].data,
-    "is_fully_addressable": property(lambda self: True),
-    "is_fully_replicated": property(lambda self: True),
+    "is_fully_addressable": property(lambda self: self._sharding.is_fully_addressable),
+    "is_fully_replicated": property(lambda self: self._sharding.is_fully_replicated),
     "_value": property(_value),
     "__array__": _array,
     "__array_priority__": 100,
@@ -261,10 +277,7 @@ _ATTRIBUTES: dict[str, Any] = {
 for _name, _attribute in _ATTRIBUTES.items():
     setattr(ArrayImpl, _name, _attribute)
 
-backend.SingleDeviceSharding.device_set = property(lambda self: {self._device})
-backend.SingleDeviceSharding.memory_kind = property(lambda self: self._memory_kind)
 backend.SingleDeviceSharding.is_fully_replicated = property(lambda self: True)
-backend.SingleDeviceSharding.is_fully_addressable = property(lambda self: True)
 backend.SingleDeviceSharding.__repr__ = lambda self: f"SingleDeviceSharding(device={self._device!r})"
 backend.SingleDeviceSharding.__eq__ = lambda self, other: (
     self is other

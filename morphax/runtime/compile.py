@@ -8,11 +8,11 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-from jaxlib import _jax
+from jaxlib import _hlo, _jax
 
 from morphax.ir.avals import ShapedArray
 from morphax.ir.jaxpr import ClosedJaxpr, Jaxpr, Literal
-from morphax.runtime import array, backend, cache, lower, versions
+from morphax.runtime import array, backend, cache, lower, shardings, versions
 from morphax.support import config, dtypes
 
 # ---- executables ----------------------------------------------------------------------------------------------------
@@ -27,45 +27,55 @@ def wait_for_effects() -> None:
 
 
 class Executable:
-    """A compiled program on one device, and what is needed to call it."""
+    """A compiled program, and what is needed to call it."""
 
     __slots__ = (
-        "device",
+        "_in",
+        "devices",
         "effects",
+        "handlers",
         "has_keys",
         "in_avals",
+        "in_shardings",
         "out_avals",
-        "sharding",
+        "out_shardings",
         "xla",
-        "handlers",
-        "_physical_in",
     )
 
     def __init__(
         self,
         xla: Any,
-        device: Any,
+        request: "Request",
         in_avals: Sequence[ShapedArray],
         out_avals: Sequence[ShapedArray],
         effects: frozenset = frozenset(),
     ):
         self.xla = xla
         self.effects = effects
-        self.device = device
+        self.devices = request.devices
         self.in_avals = tuple(in_avals)
         self.out_avals = tuple(out_avals)
-        self.sharding = backend.single_device(device)
         self.has_keys = any(isinstance(a.dtype, dtypes.KeyDType) for a in (*in_avals, *out_avals))
         physical = [array.physical(a) for a in out_avals]
-        self.handlers = [[versions.result_handler(a, self.sharding, c) for a in physical] for c in (False, True)]
-        self._physical_in = [array.physical(a) for a in in_avals]
+        if len(self.devices) == 1:
+            single = backend.single_device(self.devices[0])
+            self.in_shardings = [single] * len(self.in_avals)
+            self.out_shardings = [single] * len(self.out_avals)
+        else:
+            self.in_shardings = list(request.in_shardings)
+            self.out_shardings = _results(xla, request, physical)
+        pairs = list(zip(physical, self.out_shardings, strict=True))
+        self.handlers = [[versions.result_handler(a, s, c) for a, s in pairs] for c in (False, True)]
+        self._in = list(zip([array.physical(a) for a in in_avals], self.in_shardings, strict=True))
 
     def __call__(self, args: Sequence[Any], committed: bool = False) -> list[Any]:
         """Run the program on flat operands; asynchronous."""
         buffers = [
-            x if x.__class__ is array.ArrayImpl and x._sharding is self.sharding else self.place(x, a)
-            for x, a in zip(args, self._physical_in, strict=True)
+            x if x.__class__ is array.ArrayImpl and x._sharding is s else place(x, a, s)
+            for x, (a, s) in zip(args, self._in, strict=True)
         ]
+        if len(self.devices) > 1:
+            return self._run_on_many(buffers)
         if self.effects:
             outs = self._run_with_effects(buffers, committed)
         else:
@@ -79,17 +89,73 @@ class Executable:
         _pending.append(results.consume_token())
         return results.consume_with_handlers(self.handlers[committed])
 
-    def place(self, x: Any, aval: ShapedArray) -> Any:
-        """An operand as a buffer on the program's device."""
-        if isinstance(x, array.KeyArray):
-            x = x.base
-        if x.__class__ is array.ArrayImpl:
-            if x.is_deleted():
-                array.check_alive(x)
-            if x._sharding == self.sharding:
-                return x
-            return _jax.batched_device_put(aval, self.sharding, [x], [self.device], True, enable_x64=True)
-        return array.put(np.asarray(x, aval.dtype), aval, self.device, committed=False)
+    def _run_on_many(self, buffers: list[Any]) -> list[Any]:
+        if versions.COLLECTIVES_NEED_A_BOUND and self.devices[0].platform == "cpu":
+            while len(_in_flight) >= _IN_FLIGHT:  # more than 32 at once make this jaxlib abort the process
+                _in_flight.popleft().block_until_ready()
+        if self.effects:
+            outs = self._run_with_effects(buffers, True)
+        else:
+            outs = self.xla.execute_sharded(buffers).consume_with_handlers(self.handlers[True])
+        if outs:
+            _in_flight.append(outs[0])
+        return array.wrap_outputs(self.out_avals, outs) if self.has_keys else outs
+
+
+_IN_FLIGHT = 16
+_in_flight: collections.deque[Any] = collections.deque()
+
+
+def place(x: Any, aval: ShapedArray, sharding: Any) -> Any:
+    """An operand as a buffer with that sharding."""
+    if isinstance(x, array.KeyArray):
+        x = x.base
+    if x.__class__ is not array.ArrayImpl:
+        return put_sharded(np.asarray(x, aval.dtype), aval, sharding)
+    if x.is_deleted():
+        array.check_alive(x)
+    if x._sharding == sharding:
+        return x
+    devices = list(sharding._internal_device_list)
+    if len(devices) == 1 and len(x._sharding._internal_device_list) == 1:
+        return _jax.batched_device_put(aval, sharding, [x], devices, True, enable_x64=True)
+    if x._sharding.is_equivalent_to(sharding, aval.ndim):
+        return x._rewrap_with_aval_and_sharding(aval, sharding)
+    if len(x._sharding._internal_device_list) == 1 and sharding.is_fully_replicated:
+        return _jax.batched_device_put(aval, sharding, [x] * len(devices), devices, True, enable_x64=True)
+    return put_sharded(x._value, aval, sharding)
+
+
+def put_sharded(value: np.ndarray, aval: ShapedArray, sharding: Any, committed: bool = False) -> Any:
+    """A host array as an Array with that sharding."""
+    devices = list(sharding._internal_device_list)
+    if len(devices) == 1:
+        return array.put(value, aval, devices[0], committed)
+    indices = sharding.devices_indices_map(aval.shape)
+    shards = [np.array(value[indices[d]], order="C") for d in devices]
+    return _jax.batched_device_put(aval, sharding, shards, devices, True, True, enable_x64=True)
+
+
+def _results(xla: Any, request: "Request", types: Sequence[ShapedArray]) -> list[Any]:
+    """Shardings of the results: those asked for, else what XLA chose, as specs on the mesh where they are that."""
+    wanted = request.out_shardings or [None] * len(types)
+    if all(w is not None for w in wanted):
+        return list(wanted)
+    mesh = next((s.mesh for s in (*request.in_shardings, *wanted) if isinstance(s, shardings.NamedSharding)), None)
+    chosen = xla.get_output_shardings() or []
+    found = []
+    for k, (w, a) in enumerate(zip(wanted, types, strict=True)):
+        if w is not None:
+            found.append(w)
+            continue
+        hlo = _hlo.HloSharding.from_proto(chosen[k]) if k < len(chosen) else shardings._REPLICATED
+        spec = None if mesh is None else shardings.spec_of(hlo, mesh, a.ndim)
+        found.append(
+            shardings.NamedSharding(mesh, spec)
+            if spec is not None
+            else shardings.GSPMDSharding(_jax.DeviceList(request.devices), hlo)
+        )
+    return found
 
 
 # ---- what a program computes, as a key ------------------------------------------------------------------------------
@@ -170,9 +236,15 @@ def eager_options(device: Any, types: Sequence[ShapedArray], exact: bool = False
 class Request(NamedTuple):
     """What to compile, besides the jaxpr."""
 
-    device: Any
+    devices: tuple[Any, ...]
     donated: tuple[bool, ...] = ()
     options: tuple[tuple[str, Any], ...] = ()
+    in_shardings: tuple[Any, ...] = ()  # for several devices: one for each operand
+    out_shardings: tuple[Any, ...] = ()  # for several devices: one for each result, None where XLA chooses
+
+    @property
+    def device(self) -> Any:
+        return self.devices[0]
 
 
 def compiled(jaxpr: Jaxpr, name: str, request: Request) -> Executable:
@@ -200,10 +272,51 @@ def clear() -> None:
 
 def lowered(jaxpr: Jaxpr, name: str, request: Request) -> lower.Module:
     """The StableHLO module of a jaxpr, donations marked."""
-    arg_attributes = None
-    if True in request.donated:
-        arg_attributes = _donations(jaxpr, request.donated)
-    return lower.lower(jaxpr, name, request.device.platform, arg_attributes)
+    arg_attributes = _donations(jaxpr, request.donated) if True in request.donated else None
+    if len(request.devices) == 1:
+        return lower.lower(jaxpr, name, request.device.platform, arg_attributes)
+    meshes = Meshes()
+    inputs = (*jaxpr.constvars, *jaxpr.invars)
+    arg_attributes = arg_attributes or [{} for _ in inputs]
+    for attributes, v, s in zip(arg_attributes, inputs, request.in_shardings, strict=True):
+        attributes.update(meshes.attribute(s, array.physical(v.aval).ndim))
+    wanted = request.out_shardings or (None,) * len(jaxpr.outvars)
+    result_attributes = [
+        meshes.attribute(s, array.physical(v.aval).ndim) for s, v in zip(wanted, jaxpr.outvars, strict=True)
+    ]
+    return lower.lower(
+        jaxpr, name, request.device.platform, arg_attributes, result_attributes, meshes, len(request.devices)
+    )
+
+
+class Meshes:
+    """The meshes of one program, by the names that they have in its module."""
+
+    __slots__ = ("names",)
+
+    def __init__(self) -> None:
+        self.names: dict[Any, str] = {}
+
+    def name(self, mesh: Any) -> str:
+        """The symbol of a mesh."""
+        shape = (mesh.axis_names, tuple(mesh.shape.values()))
+        return self.names.setdefault(shape, f"mesh{len(self.names) or ''}")
+
+    def attribute(self, sharding: Any, ndim: int) -> dict[str, str]:
+        """The attribute of an argument or result with that sharding."""
+        if sharding is None:
+            return {}
+        if isinstance(sharding, shardings.NamedSharding):
+            return {"sdy.sharding": shardings.shardy_of(self.name(sharding.mesh), sharding.spec, ndim)}
+        return {"mhlo.sharding": f'"{sharding._to_xla_hlo_sharding(ndim)!r}"'}
+
+    def declarations(self) -> list[tuple[str, str]]:
+        """(symbol, attribute) of each mesh."""
+        found = []
+        for (names, sizes), symbol in self.names.items():
+            axes = ", ".join(f'"{n}"={s}' for n, s in zip(names, sizes, strict=True))
+            found.append((symbol, f"#sdy.mesh<[{axes}]>"))
+        return found
 
 
 def _donations(jaxpr: Jaxpr, donated: Sequence[bool]) -> list[dict[str, str]]:
@@ -221,15 +334,22 @@ def _donations(jaxpr: Jaxpr, donated: Sequence[bool]) -> list[dict[str, str]]:
 
 
 def options(request: Request) -> Any:
-    """XLA's compile options for a program on one device."""
+    """XLA's compile options for a program."""
     made = _jax.CompileOptions()
+    count_ = len(request.devices)
     made.num_replicas = 1
-    made.num_partitions = 1
+    made.num_partitions = count_
     build_options = made.executable_build_options
     build_options.num_replicas = 1
-    build_options.num_partitions = 1
-    build_options.device_assignment = _jax.DeviceAssignment.create(np.array([[request.device.id]], np.int32))
+    build_options.num_partitions = count_
+    ids = np.array([[d.id for d in request.devices]], np.int32)
+    build_options.device_assignment = _jax.DeviceAssignment.create(ids)
     made.device_assignment = build_options.device_assignment
+    if count_ > 1:
+        build_options.use_spmd_partitioning = True
+        build_options.use_shardy_partitioner = True
+        free = [s is None for s in request.out_shardings] or [True]
+        build_options.allow_spmd_sharding_propagation_to_output = free
     if request.options:
         made.env_option_overrides = list(request.options)
     return made
@@ -244,7 +364,7 @@ def build(module: lower.Module, jaxpr: Jaxpr, name: str, request: Request) -> Ex
     xla = None if key is None else _from_disk(module, key, opts, request)
     if xla is None:
         xla = _from_xla(module, key, opts, request)
-    return Executable(xla, request.device, in_avals, jaxpr.out_avals, jaxpr.effects)
+    return Executable(xla, request, in_avals, jaxpr.out_avals, jaxpr.effects)
 
 
 def _from_disk(module: lower.Module, key: str, opts: Any, request: Request) -> Any:
@@ -252,7 +372,7 @@ def _from_disk(module: lower.Module, key: str, opts: Any, request: Request) -> A
     if stored is None:
         return None
     try:
-        devices = _jax.DeviceList((request.device,))
+        devices = _jax.DeviceList(request.devices)
         xla = request.device.client.deserialize_executable(stored, devices, opts, host_callbacks=module.callbacks)
     except Exception:  # whatever XLA raises: compile anew, and overwrite the entry
         cache.forget(key)
@@ -264,7 +384,7 @@ def _from_disk(module: lower.Module, key: str, opts: Any, request: Request) -> A
 def _from_xla(module: lower.Module, key: str | None, opts: Any, request: Request) -> Any:
     client = request.device.client
     started = time.perf_counter()
-    devices = _jax.DeviceList((request.device,))
+    devices = _jax.DeviceList(request.devices)
     xla = client.compile_and_load(module.mlir, devices, opts, module.callbacks)
     seconds = time.perf_counter() - started
     count["compiled"] += 1

@@ -10,10 +10,11 @@ from morphax.ir import avals
 from morphax.ir.current import install_base
 from morphax.ir.jaxpr import Eqn, Jaxpr, Var, subjaxprs
 from morphax.ir.primitive import Primitive
+from morphax.ir.sharding import PartitionSpec
 from morphax.ir.trace import Trace, Tracer, leaked
-from morphax.runtime import array, backend
+from morphax.runtime import array, backend, shardings, versions
 from morphax.runtime import compile as compiling
-from morphax.support import tree
+from morphax.support import config, tree
 
 
 class FastPath(NamedTuple):
@@ -39,13 +40,15 @@ def fast_path(
     """The C++ fast path of an executable, or None where C++ cannot take it."""
     if executable.has_keys or executable.effects:  # programs with effects are watched from Python
         return None
+    if len(executable.devices) > 1 and versions.COLLECTIVES_NEED_A_BOUND and executable.devices[0].platform == "cpu":
+        return None
     inputs = len(executable.in_avals)
     outputs = len(executable.out_avals)
     return FastPath(
         executable.xla,
         out_tree,
-        [executable.sharding] * inputs,
-        [executable.sharding] * outputs,
+        executable.in_shardings,
+        executable.out_shardings,
         list(executable.out_avals),
         [committed] * outputs,
         [True] * inputs,
@@ -55,28 +58,61 @@ def fast_path(
 
 
 def shard_arg(x: Any, sharding: Any, layout: Any) -> Any:
-    """An argument that C++ cannot place by itself, on the device of `sharding`."""
-    return array.put(x, avals.typeof(x), next(iter(sharding.device_set)), committed=False)
+    """An argument that C++ cannot place by itself, with that sharding."""
+    return compiling.place(x, avals.typeof(x), sharding)
 
 
-def device_of(args: Sequence[Any]) -> tuple[Any, bool]:
-    """The device of the committed operands, or the default one, and whether any was committed.
+class Target(NamedTuple):
+    """Where operands are: the devices, and on several the sharding of each operand."""
+
+    devices: tuple[Any, ...]
+    in_shardings: tuple[Any, ...] = ()
+
+
+def target_of(args: Sequence[Any]) -> tuple[Target, bool]:
+    """Where the committed operands are, or the default device, and whether any was committed.
 
     Raises:
         ValueError: operands are committed to different devices.
     """
-    chosen = None
+    chosen: Any = None
     for x in args:
         base = x.base if isinstance(x, array.KeyArray) else x
-        if base.__class__ is array.ArrayImpl and base._committed:
-            device = base._sharding._device
-            if chosen is None:
-                chosen = device
-            elif device is not chosen and device != chosen:
+        if base.__class__ is array.ArrayImpl and (base._committed or len(base._sharding._internal_device_list) > 1):
+            sharding = base._sharding
+            if chosen is None or sharding is chosen:
+                chosen = sharding
+            elif tuple(sharding._internal_device_list) != tuple(chosen._internal_device_list):
                 raise ValueError(
-                    f"operands are committed to different devices, {chosen} and {device}. Move one with device_put."
+                    f"operands are committed to different devices, {_named(chosen)} and {_named(sharding)}. Move one "
+                    "with device_put."
                 )
-    return (backend.default_device(), False) if chosen is None else (chosen, True)
+    if chosen is None:
+        return Target((backend.default_device(),)), False
+    devices = tuple(chosen._internal_device_list)
+    if len(devices) == 1:
+        return Target(devices), True
+    return Target(devices, tuple([_on_all(x, chosen) for x in args])), True
+
+
+def _named(sharding: Any) -> str:
+    devices = list(sharding._internal_device_list)
+    return str(devices[0]) if len(devices) == 1 else str(devices)
+
+
+def _on_all(x: Any, chosen: Any) -> Any:
+    """The sharding of an operand of a program on the devices of `chosen`: its own, or a copy on each."""
+    base = x.base if isinstance(x, array.KeyArray) else x
+    if base.__class__ is array.ArrayImpl and len(base._sharding._internal_device_list) > 1:
+        return base._sharding
+    return replicated(chosen)
+
+
+def replicated(sharding: Any) -> Any:
+    """A copy on each device of a sharding."""
+    if isinstance(sharding, shardings.NamedSharding):
+        return shardings.NamedSharding(sharding.mesh, PartitionSpec())
+    return shardings.GSPMDSharding(sharding._internal_device_list, shardings._REPLICATED)
 
 
 class Eval(Trace):
@@ -148,13 +184,14 @@ def _program(prim: Primitive, params: dict[str, Any]) -> Callable[..., list[Any]
     def miss(*args: Any) -> tuple[list[Any], FastPath | None]:
         refuse_tracers(args)
         types = tuple([avals.operand_type(x) for x in args])
-        device, committed = device_of(args)
-        executable = known.get((types, device))
+        target, committed = target_of(args)
+        key = (types, target, config.trace_context())
+        executable = known.get(key)
         if executable is None:
             jaxpr = _single(prim, types, params)
-            options = compiling.eager_options(device, jaxpr.in_avals + jaxpr.out_avals)
-            request = compiling.Request(device, options=options)
-            executable = known[types, device] = compiling.compiled(jaxpr, prim.name, request)
+            options = compiling.eager_options(target.devices[0], jaxpr.in_avals + jaxpr.out_avals)
+            request = compiling.Request(target.devices, options=options, in_shardings=target.in_shardings)
+            executable = known[key] = compiling.compiled(jaxpr, prim.name, request)
         outs = executable(args, committed)
         return outs, fast_path(executable, _list_tree(len(outs)), (), committed)
 
@@ -175,13 +212,13 @@ def _run_carrier(prim: Primitive, args: Sequence[Any], params: dict[str, Any]) -
     refuse_tracers(args)
     jaxpr = subjaxprs(params)[0]
     types = tuple([avals.operand_type(x) for x in args])
-    device, committed = device_of(args)
+    target, committed = target_of(args)
     # In the jaxpr's own memo, so that it lives as long as the jaxpr.
-    key = ("eager", prim, types, device, tuple([(k, v) for k, v in params.items() if v is not jaxpr]))
+    others = tuple([(k, v) for k, v in params.items() if v is not jaxpr])
+    key = ("eager", prim, types, target, config.trace_context(), others)
     executable = jaxpr.memo.get(key)
     if executable is None:
-        executable = compiling.compiled(
-            _single(prim, types, params), jaxpr.debug_name or prim.name, compiling.Request(device)
-        )
+        request = compiling.Request(target.devices, in_shardings=target.in_shardings)
+        executable = compiling.compiled(_single(prim, types, params), jaxpr.debug_name or prim.name, request)
         jaxpr.memo[key] = executable
     return executable(args, committed)

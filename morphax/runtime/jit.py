@@ -14,9 +14,10 @@ from jaxlib import _jax
 from morphax.control.call import call
 from morphax.ir import avals
 from morphax.ir.current import base, current
-from morphax.ir.jaxpr import ClosedJaxpr, Jaxpr, evaluate
+from morphax.ir.jaxpr import ClosedJaxpr, Jaxpr, evaluate, subjaxprs
+from morphax.ir.sharding import PartitionSpec, check_spec
 from morphax.ir.trace import Tracer, close, stage
-from morphax.runtime import array, backend, eager
+from morphax.runtime import array, backend, eager, shardings
 from morphax.runtime import compile as compiling
 from morphax.support import config, tree
 from morphax.support.tracebacks import api_boundary
@@ -85,8 +86,7 @@ class Traced:
 
     def lower(self, *, lowering_platforms: Sequence[str] | None = None, _private_parameters: Any = None) -> "Lowered":
         """The StableHLO module of the traced function."""
-        device = self._state.device or backend.default_device()
-        return Lowered(self, device)
+        return Lowered(self, self._state.target(self, [avals.ShapeDtypeStruct.of(t) for t in self.types])[0])
 
     def pruned(self) -> Jaxpr:
         """The program without the inputs that it does not read."""
@@ -101,23 +101,29 @@ class Traced:
             self.program.memo["kept"] = found
         return found
 
-    def request(self, device: Any) -> compiling.Request:
-        """What to compile for a device."""
+    def request(self, target: eager.Target) -> compiling.Request:
+        """What to compile for devices."""
         donated: tuple[bool, ...] = ()
         if True in self.donated:
             given = [d for d, k in zip(self.donated, self.kept, strict=True) if k]
             donated = (*[False] * len(self.consts), *given)
         options = self._state.compiler_options
         if self._state.eager:
-            options = compiling.eager_options(device, self.types + self.program.out_avals, self._state.exact)
-        return compiling.Request(device, donated, options)
+            types = self.types + self.program.out_avals
+            options = compiling.eager_options(target.devices[0], types, self._state.exact)
+        if len(target.devices) == 1:
+            return compiling.Request(target.devices, donated, options)
+        kept = [s for s, k in zip(target.in_shardings, self.kept, strict=True) if k]
+        whole = eager.replicated(target.in_shardings[0] if target.in_shardings else self._state.anywhere(self))
+        inputs = (*[whole] * len(self.consts), *kept)
+        return compiling.Request(target.devices, donated, options, inputs, self._state.result_shardings(self))
 
-    def executable(self, device: Any) -> compiling.Executable:
-        """The compiled program for a device."""
-        found = self.executables.get(device)
+    def executable(self, target: eager.Target) -> compiling.Executable:
+        """The compiled program for devices."""
+        found = self.executables.get(target)
         if found is None:
-            found = compiling.compiled(self.pruned(), f"jit_{self.name}", self.request(device))
-            self.executables[device] = found
+            found = compiling.compiled(self.pruned(), f"jit_{self.name}", self.request(target))
+            self.executables[target] = found
         return found
 
 
@@ -150,6 +156,8 @@ class Jit:
         self.compiler_options = compiler_options
         self.eager = eager
         self.exact = exact
+        self.in_shardings: Any = UNSPECIFIED
+        self.out_shardings: Any = UNSPECIFIED
         self.wide: Wide | None = None
         self.forget: Callable[[], None] = lambda: None
         self.traces: dict[Any, Traced] = {}
@@ -281,8 +289,8 @@ class Jit:
     def run(self, traced: Traced, leaves: Sequence[Any]) -> tuple[Any, Any, bool]:
         """Run on concrete values, and the fast path for the next call."""
         operands = [x for x, k in zip(leaves, traced.kept, strict=True) if k]
-        device, committed = (self.device, True) if self.device is not None else eager.device_of(leaves)
-        executable = traced.executable(device)
+        target, committed = self.target(traced, leaves)
+        executable = traced.executable(target)
         outs = executable([*traced.consts, *operands], committed)
         fast = eager.fast_path(executable, traced.out_tree, traced.consts, committed)
         if self._suits_twin(traced, leaves) and not executable.has_keys:
@@ -294,9 +302,87 @@ class Jit:
             fast = fast._replace(kept_var_bitvec=[True] * len(traced.consts) + list(traced.kept))
         return tree.unflatten(traced.out_tree, outs), fast, False
 
+    def target(self, traced: Traced, leaves: Sequence[Any]) -> tuple[eager.Target, bool]:
+        """Where to run: where the arguments are, or where the options say."""
+        if self.device is not None:
+            return eager.Target((self.device,)), True
+        if self.in_shardings is UNSPECIFIED and self.out_shardings is UNSPECIFIED:
+            found, committed = eager.target_of(leaves)
+            if len(found.devices) == 1 and not committed:
+                inner = _constraint(traced.program)
+                if inner is not None:
+                    whole = (eager.replicated(inner),) * len(leaves)
+                    return eager.Target(tuple(inner._internal_device_list), whole), True
+            return found, committed
+        given = self.argument_shardings(traced)
+        chosen = next((s for s in (*given, *self.result_shardings(traced)) if s is not None), None)
+        if chosen is None:
+            return eager.target_of(leaves)
+        devices = tuple(chosen._internal_device_list)
+        if len(devices) == 1:
+            return eager.Target(devices), True
+        found, _ = eager.target_of([x for x, s in zip(leaves, given, strict=True) if s is None])
+        own = iter(found.in_shardings if len(found.devices) > 1 else itertools.repeat(eager.replicated(chosen)))
+        return eager.Target(devices, tuple([next(own) if s is None else s for s in given])), True
+
+    def anywhere(self, traced: Traced) -> Any:
+        """Some sharding that the options name."""
+        return next(s for s in (*self.argument_shardings(traced), *self.result_shardings(traced)) if s is not None)
+
+    def argument_shardings(self, traced: Traced) -> list[Any]:
+        """The sharding that `in_shardings` gives each leaf; None where it is the argument's own."""
+        if self.in_shardings is UNSPECIFIED or self.in_shardings is None:
+            return [None] * len(traced.types)
+        args, kwargs = tree.unflatten(traced.in_tree, range(len(traced.types)))
+        spread = tree.broadcast_prefix(
+            (self.in_shardings, None if not kwargs else tree.map(lambda _: None, kwargs)),
+            (args, kwargs),
+            is_leaf=_is_sharding,
+            what=f"jit in_shardings of {self.name}",
+        )
+        found = [shardings.as_sharding("jit in_shardings", s) for s in spread]
+        _check_fit("in_shardings", self.name, found, traced.types)
+        return found
+
+    def result_shardings(self, traced: Traced) -> tuple[Any, ...]:
+        """The sharding that `out_shardings` gives each result; None where XLA chooses."""
+        count = traced.out_tree.num_leaves
+        if self.out_shardings is UNSPECIFIED or self.out_shardings is None:
+            return (None,) * count
+        spread = tree.broadcast_prefix(
+            self.out_shardings, traced.out_tree, is_leaf=_is_sharding, what=f"jit out_shardings of {self.name}"
+        )
+        found = [shardings.as_sharding("jit out_shardings", s) for s in spread]
+        _check_fit("out_shardings", self.name, found, traced.program.out_avals)
+        return tuple(found)
+
     def _suits_twin(self, traced: Traced, leaves: Sequence[Any]) -> bool:
         plain = not traced.consts and not self.static_argnums and not self.static_argnames and all(traced.kept)
         return plain and len(leaves) >= _WIDE and all(x.__class__ is array.ArrayImpl for x in leaves)
+
+
+def _constraint(jaxpr: Jaxpr) -> Any:
+    """The first sharding on several devices that a constraint in the program names; None without one."""
+    if "constraint" not in jaxpr.memo:
+        found = None
+        for eqn in jaxpr.eqns:
+            if found is None and eqn.primitive.name == "sharding_constraint":
+                sharding = eqn.params["sharding"]
+                found = sharding if len(sharding._internal_device_list) > 1 else None
+            for inner in subjaxprs(eqn.params):
+                found = found if found is not None else _constraint(inner)
+        jaxpr.memo["constraint"] = found
+    return jaxpr.memo["constraint"]
+
+
+def _is_sharding(x: Any) -> bool:
+    return x is None or isinstance(x, (shardings.Sharding, PartitionSpec))
+
+
+def _check_fit(what: str, name: str, given: Sequence[Any], types: Sequence[avals.ShapedArray]) -> None:
+    for s, t in zip(given, types, strict=True):
+        if isinstance(s, shardings.NamedSharding):
+            check_spec(f"jit {what} of {name}", s.mesh, s.spec, t.shape)
 
 
 def _inline(traced: Traced, leaves: Sequence[Any]) -> list[Any]:
@@ -389,8 +475,9 @@ def jit(
 
     Args:
         fun: pure function of pytrees of arrays. Without it, a decorator is returned.
-        in_shardings: unspecified, or None, or one device's sharding.
-        out_shardings: as `in_shardings`.
+        in_shardings: shardings, or specs on the current mesh, of the positional arguments: a pytree prefix of them.
+            None: as the argument is.
+        out_shardings: the same of the results. None: as XLA chooses.
         static_argnums: positions of arguments that are part of the program; their values must be hashable.
         static_argnames: the same by name.
         donate_argnums: positions of arguments whose buffers the program may reuse; they are deleted by the call.
@@ -424,19 +511,8 @@ def jit(
             backend=backend, inline=inline, compiler_options=compiler_options, **options,
         )  # fmt: skip
     check_callable("jit", fun)
-    for what, given in (("in_shardings", in_shardings), ("out_shardings", out_shardings)):
-        if given is not UNSPECIFIED and given is not None:
-            device = _one_device(what, given, device)
-    return _jit(fun, options, keep_unused, _device(device, backend), inline, compiler_options)
-
-
-def _one_device(what: str, given: Any, device: Any) -> Any:
-    devices = set()
-    for sharding in tree.leaves(given):
-        devices |= set(getattr(sharding, "device_set", ()))
-    if len(devices) != 1:
-        raise ValueError(f"jit: {what}={given!r} spans {len(devices)} devices; give the sharding of a single device.")
-    return next(iter(devices))
+    placed = (in_shardings, out_shardings)
+    return _jit(fun, options, keep_unused, _device(device, backend), inline, compiler_options, placed)
 
 
 def _device(device: Any, platform: str | None) -> Any:
@@ -447,7 +523,15 @@ def _device(device: Any, platform: str | None) -> Any:
     return device
 
 
-def _jit(fun: Any, options: dict[str, Any], keep_unused: bool, device: Any, inline: bool, compiler_options: Any) -> Any:
+def _jit(
+    fun: Any,
+    options: dict[str, Any],
+    keep_unused: bool,
+    device: Any,
+    inline: bool,
+    compiler_options: Any,
+    placed: tuple[Any, Any],
+) -> Any:
     static = _complete(
         fun,
         _numbers("static_argnums", options["static_argnums"]),
@@ -465,13 +549,14 @@ def _jit(fun: Any, options: dict[str, Any], keep_unused: bool, device: Any, inli
             f"jit: arguments {sorted(set(static[0]) & set(donated[0]))} of {name_of(fun)} are static and donated."
         )
     state = Jit(fun, *static, *donated, keep_unused, device, inline, tuple(sorted((compiler_options or {}).items())))
+    state.in_shardings, state.out_shardings = placed
     made = _front(state, _dispatch(state))
     for attribute in ("__module__", "__name__", "__qualname__", "__doc__", "__annotations__"):
         if hasattr(fun, attribute):
             setattr(made, attribute, getattr(fun, attribute))
     made.__wrapped__ = fun
     made.trace = api_boundary(lambda *args, **kwargs: _traced(state, args, kwargs))
-    made.lower = api_boundary(lambda *args, **kwargs: _traced(state, args, kwargs).lower())
+    made.lower = api_boundary(lambda *args, **kwargs: _lowered(state, args, kwargs))
     made.eval_shape = api_boundary(lambda *args, **kwargs: _traced(state, args, kwargs).out_info)
     made.clear_cache = state.clear
     made.cache_report = lambda: report(state)
@@ -583,7 +668,7 @@ def _fixed_front(names: tuple[str, ...], positional: int) -> Callable[..., Calla
         "  return jitted\n"
     )
     made: dict[str, Any] = {}
-    exec(compile(source, __file__, "exec"), made)
+    exec(compile(source, f"{__file__}:jitted", "exec"), made)
     return made["make"]
 
 
@@ -618,6 +703,12 @@ def _traced(state: Jit, args: Any, kwargs: Any) -> Traced:
     return state.trace(in_tree, types, static)
 
 
+def _lowered(state: Jit, args: Any, kwargs: Any) -> "Lowered":
+    leaves, in_tree, types, static = state.signature(args, kwargs)
+    traced = state.trace(in_tree, types, static)
+    return Lowered(traced, state.target(traced, leaves)[0])
+
+
 def report(state: Jit) -> str:
     """One line for each trace of a function: its types, and what differed from the nearest earlier call.
 
@@ -641,12 +732,12 @@ def report(state: Jit) -> str:
 class Lowered:
     """A function lowered to StableHLO for one signature: what `jit(f).lower(...)` returns."""
 
-    __slots__ = ("_device", "_module", "_traced")
+    __slots__ = ("_module", "_target", "_traced")
 
-    def __init__(self, traced: Traced, device: Any):
+    def __init__(self, traced: Traced, target: eager.Target):
         self._traced = traced
-        self._device = device
-        self._module = compiling.lowered(traced.pruned(), f"jit_{traced.name}", traced.request(device))
+        self._target = target
+        self._module = compiling.lowered(traced.pruned(), f"jit_{traced.name}", traced.request(target))
 
     in_tree = property(lambda self: self._traced.in_tree)
     out_tree = property(lambda self: self._traced.out_tree)
@@ -672,7 +763,7 @@ class Lowered:
     def compile(self, compiler_options: dict[str, Any] | None = None) -> "Compiled":
         """The executable for this signature."""
         traced = self._traced
-        request = traced.request(self._device)
+        request = traced.request(self._target)
         if compiler_options:
             request = request._replace(options=tuple(sorted(compiler_options.items())))
         module = self._module
@@ -729,5 +820,5 @@ class Compiled:
         if any(isinstance(x, Tracer) for x in leaves):
             raise TypeError(f"{traced.name}: a compiled function cannot be called with traced values; use jit instead.")
         operands = [x for x, k in zip(leaves, traced.kept, strict=True) if k]
-        outs = self._executable([*traced.consts, *operands], eager.device_of(leaves)[1])
+        outs = self._executable([*traced.consts, *operands], eager.target_of(leaves)[1])
         return tree.unflatten(traced.out_tree, outs)

@@ -12,7 +12,7 @@ import numpy as np
 from jaxlib import _jax
 from jaxlib.mlir import ir
 from jaxlib.mlir._mlir_libs import _jax_mlir_ext
-from jaxlib.mlir.dialects import chlo, func, stablehlo
+from jaxlib.mlir.dialects import chlo, func, sdy, stablehlo
 
 from morphax.ir.avals import ShapedArray
 from morphax.ir.jaxpr import Jaxpr, Literal
@@ -59,6 +59,7 @@ class Context(threading.local):
         self.mlir.enable_multithreading(False)
         stablehlo.register_dialect(self.mlir)
         chlo.register_dialect(self.mlir)
+        sdy.register_dialect(self.mlir)
         self.unknown = ir.Location.unknown(self.mlir)
         self.types: dict[ShapedArray, Any] = {}
         self.attributes: dict[str, Any] = {}
@@ -408,10 +409,22 @@ class Module:
         self._names: set[str] = set()
         self._functions: dict[Jaxpr, str] = {}
         self.callbacks: list[Callable[..., Any]] = []
+        self.meshes: Any = None  # of programs on several devices: names of the meshes that their shardings are on
         with self._mlir.mlir, self._mlir.unknown:
             self.mlir = ir.Module.create()
             self.mlir.operation.attributes["sym_name"] = ir.StringAttr.get(_identifier(name))
             self._ip = ir.InsertionPoint(self.mlir.body)
+
+    def spread(self, partitions: int) -> None:
+        """Mark the module as a program for several devices, and declare its meshes."""
+        mlir = self._mlir
+        attributes = self.mlir.operation.attributes
+        attributes["mhlo.num_partitions"] = mlir.attribute(f"{partitions} : i32")
+        attributes["mhlo.num_replicas"] = mlir.attribute("1 : i32")
+        first = ir.InsertionPoint.at_block_begin(self.mlir.body)
+        for symbol, mesh in self.meshes.declarations():
+            named = {"sym_name": mlir.attribute(f'"{symbol}"'), "mesh": mlir.attribute(mesh)}
+            _create("sdy.mesh", [], [], named, loc=mlir.unknown, ip=first)
 
     def function(self, jaxpr: Jaxpr, name: str) -> str:
         """The name of the private function that a jaxpr is lowered to."""
@@ -467,10 +480,15 @@ def lower(
     platform: str,
     arg_attributes: Sequence[dict[str, str]] | None = None,
     result_attributes: Sequence[dict[str, str]] | None = None,
+    meshes: Any = None,
+    partitions: int = 1,
 ) -> Module:
     """The StableHLO module whose `main` is the jaxpr; its constants come before its inputs."""
     module = Module(name, platform)
+    module.meshes = meshes
     module.emit(jaxpr, "main", "public", arg_attributes, result_attributes)
+    if partitions > 1:
+        module.spread(partitions)
     return module
 
 

@@ -8,8 +8,10 @@ from jaxlib import _jax
 from morphax.ir import avals
 from morphax.ir.current import base, current
 from morphax.ir.primitive import ALL, Primitive
+from morphax.ir.sharding import PartitionSpec, check_spec
 from morphax.ir.trace import Tracer
-from morphax.runtime import array, backend
+from morphax.runtime import array, backend, shardings
+from morphax.runtime import compile as compiling
 from morphax.support import dtypes, tree
 from morphax.support.tracebacks import api_boundary
 
@@ -32,29 +34,14 @@ def _repeat(x: Any, size: int) -> Any:
     return np.broadcast_to(np.asarray(x), (size, *np.shape(x)))
 
 
-def as_device(api: str, where: Any) -> Any:
-    """The device that a device, or the sharding of one device, names; None for the default."""
-    if where is None or isinstance(where, _jax.Device):
-        return where
-    devices = getattr(where, "device_set", None)
-    if devices is None:
-        raise TypeError(
-            f"{api}: {where!r} of type {type(where).__name__} is not a device or a sharding. Pass one of devices(), or "
-            "SingleDeviceSharding(device)."
-        )
-    if len(devices) != 1:
-        raise ValueError(f"{api}: the sharding {where!r} spans {len(devices)} devices; one is supported here.")
-    return next(iter(devices))
-
-
 @api_boundary
 def device_put(x: Any, device: Any = None, *, src: Any = None, donate: Any = False, may_alias: Any = None) -> Any:
     """`x`, a pytree of arrays or numbers, on a device.
 
     Args:
         x: pytree of arrays, NumPy arrays or numbers.
-        device: a device, the sharding of one, or a pytree prefix of `x` of those. Results are committed to it. None:
-            the default device for host values, and where it is for an array; not committed.
+        device: a device, a sharding, a spec on the current mesh, or a pytree prefix of `x` of those; results are
+            committed to it. None: the default device for host values, and where it is for an array; not committed.
         src: accepted for compatibility.
         donate: the source arrays may be deleted; True, or a pytree prefix of bools.
         may_alias: the result may share memory with an array of this library on the same device.
@@ -67,11 +54,11 @@ def device_put(x: Any, device: Any = None, *, src: Any = None, donate: Any = Fal
     True
     """
     leaves, structure = tree.flatten(x)
-    if device is None or isinstance(device, _jax.Device) or hasattr(device, "device_set"):
+    if _is_place(device):
         targets = [device] * len(leaves)
     else:
-        targets = tree.broadcast_prefix(device, x, is_leaf=lambda d: d is None, what="device_put device")
-    devices = [as_device("device_put", t) for t in targets]
+        targets = tree.broadcast_prefix(device, x, is_leaf=_is_place, what="device_put device")
+    devices = [shardings.as_sharding("device_put", t) for t in targets]
     if current.trace is not base() or any(isinstance(leaf, Tracer) for leaf in leaves):
         return tree.unflatten(structure, device_put_p(*leaves, devices=tuple(devices)) if leaves else [])
     gives = [donate] * len(leaves) if isinstance(donate, bool) else tree.broadcast_prefix(donate, x, what="donate")
@@ -82,25 +69,102 @@ def device_put(x: Any, device: Any = None, *, src: Any = None, donate: Any = Fal
     return tree.unflatten(structure, moved)
 
 
-def move(x: Any, device: Any) -> Any:
-    """One concrete value on a device (committed), or on the default one."""
+# ---- constraints -----------------------------------------------------------------------------------------------------
+
+
+def _lower_constraint(low: Any, ins: Any, outs: Any, x: Any, *, sharding: Any) -> Any:
+    meshes = low.module.meshes
+    if meshes is None or not isinstance(sharding, shardings.NamedSharding):
+        return [x]  # on one device there is nothing to choose
+    text = shardings.shardy_of(meshes.name(sharding.mesh), sharding.spec, array.physical(outs[0]).ndim)
+    return low.op("sdy.sharding_constraint", outs, (x,), {"sharding": text})
+
+
+def _batch_constraint(prim: Any, size: int, operands: Any, flags: Any, params: Any) -> Any:
+    sharding = params["sharding"]
+    if isinstance(sharding, shardings.NamedSharding):
+        spec = PartitionSpec(PartitionSpec.UNCONSTRAINED, *sharding.spec)
+        sharding = shardings.NamedSharding(sharding.mesh, spec)
+    return [prim(operands[0], sharding=sharding)]
+
+
+sharding_constraint_p = Primitive(
+    "sharding_constraint",
+    type=lambda x, *, sharding: x,
+    lower=_lower_constraint,
+    linear=(0,),
+    transpose=lambda ct, x, *, sharding: (sharding_constraint_p(ct, sharding=sharding),),
+    batch=_batch_constraint,
+)
+
+
+@api_boundary
+def with_sharding_constraint(x: Any, shardings_: Any) -> Any:
+    """`x` with a sharding that the compiler must give it inside a jitted function.
+
+    Args:
+        x: pytree of arrays.
+        shardings_: a sharding, a spec on the current mesh, or a pytree prefix of `x` of those.
+
+    Raises:
+        ValueError: a spec that does not fit, or without a mesh.
+
+    >>> from morphax import numpy as jnp, make_mesh
+    >>> from morphax.sharding import NamedSharding, PartitionSpec
+    >>> mesh = make_mesh((1,), ("data",))
+    >>> with_sharding_constraint(jnp.zeros(4), NamedSharding(mesh, PartitionSpec("data"))).shape
+    (4,)
+    """
+    leaves, structure = tree.flatten(x)
+    spread = tree.broadcast_prefix(shardings_, x, is_leaf=_is_place, what="with_sharding_constraint shardings")
+    wanted = [shardings.as_sharding("with_sharding_constraint", s) for s in spread]
+    constrained = []
+    for leaf, sharding in zip(leaves, wanted, strict=True):
+        if sharding is None:
+            constrained.append(leaf)
+            continue
+        _check(sharding, avals.typeof(leaf))
+        if current.trace is base() and not isinstance(leaf, Tracer):
+            constrained.append(move(leaf, sharding))
+        else:
+            constrained.append(sharding_constraint_p(leaf, sharding=sharding))
+    return tree.unflatten(structure, constrained)
+
+
+def _is_place(x: Any) -> bool:
+    return x is None or isinstance(x, (_jax.Device, shardings.Sharding, PartitionSpec))
+
+
+def move(x: Any, sharding: Any) -> Any:
+    """One concrete value with that sharding (committed), or on the default device."""
     if isinstance(x, array.KeyArray):
-        return array.KeyArray(x.dtype, move(x.base, device))
+        return array.KeyArray(x.dtype, move(x.base, sharding))
     if isinstance(x, array.ArrayImpl):
         if x.is_deleted():
             array.check_alive(x)
-        target = device or x.sharding._device
-        committed = device is not None or x._committed
-        if x._committed == committed and x.sharding._device == target:
+        if sharding is None or (x._committed and x._sharding == sharding):
             return x
-        sharding = backend.single_device(target)
-        return _jax.batched_device_put(x.aval, sharding, [x], [target], committed, enable_x64=True)
+        _check(sharding, x.aval)
+        if len(sharding._internal_device_list) == 1:
+            devices = list(sharding._internal_device_list)
+            whole = x if len(x._sharding._internal_device_list) == 1 else x._value
+            return _jax.batched_device_put(x.aval, sharding, [whole], devices, True, enable_x64=True)
+        return compiling.place(x, x.aval, sharding)
     if hasattr(x, "__jax_array__"):
-        return move(x.__jax_array__(), device)
+        return move(x.__jax_array__(), sharding)
     aval = avals.typeof(x)
     if isinstance(x, np.ndarray) and x.dtype == dtypes.float0:
         raise TypeError("device_put: a float0 array has no elements to put on a device. Leave it on the host.")
-    return array.put(np.asarray(x, aval.dtype), aval, device or backend.default_device(), device is not None)
+    value = np.asarray(x, aval.dtype)
+    if sharding is None:
+        return array.put(value, aval, backend.default_device(), committed=False)
+    _check(sharding, aval)
+    return compiling.put_sharded(value, aval, sharding, committed=True)
+
+
+def _check(sharding: Any, aval: avals.ShapedArray) -> None:
+    if isinstance(sharding, shardings.NamedSharding):
+        check_spec("device_put", sharding.mesh, sharding.spec, aval.shape)
 
 
 @api_boundary
