@@ -43,7 +43,9 @@ def device_of(name: str, device: Any) -> tuple[Any, bool]:
     return next(iter(devices)), True
 
 
-def from_host(value: np.ndarray, device: Any = None, committed: bool = False, weak: bool = False, copy: bool = True) -> Any:
+def from_host(
+    value: np.ndarray, device: Any = None, committed: bool = False, weak: bool = False, copy: bool = True
+) -> Any:
     """A NumPy array of a dtype of arrays as an Array, dtype unchanged."""
     aval = ShapedArray(value.shape, value.dtype, weak)
     return arrays.put(value, aval, device or backend.default_device(), committed, copy=copy)
@@ -148,8 +150,10 @@ def _valued(leaf: Any) -> Any:
 
 def _on_host(leaf: Any) -> bool:
     """Whether a leaf's value can be had without a trace, cheaply."""
-    return leaf.__class__ is arrays.ArrayImpl and leaf.device.platform == "cpu" or isinstance(
-        leaf, (np.ndarray, np.generic, bool, int, float, complex)
+    return (
+        leaf.__class__ is arrays.ArrayImpl
+        and leaf.device.platform == "cpu"
+        or isinstance(leaf, (np.ndarray, np.generic, bool, int, float, complex))
     )
 
 
@@ -183,7 +187,11 @@ def _host_sequence(x: Any, leaves: list[Any], dtype: Any) -> np.ndarray:
         for leaf in leaves:
             if leaf.__class__ is int and not -(2**31) <= leaf < 2**31:
                 _checked_int(leaf, dtype)
-    if dtypes.is_inexact(dtype) and int in kinds and any(leaf.__class__ is int and abs(leaf) >= 2**63 for leaf in leaves):
+    if (
+        dtypes.is_inexact(dtype)
+        and int in kinds
+        and any(leaf.__class__ is int and abs(leaf) >= 2**63 for leaf in leaves)
+    ):
         x = tree.map(lambda leaf: float(leaf) if leaf.__class__ is int else leaf, x)
     try:
         value = np.asarray(x)
@@ -313,7 +321,11 @@ def _array_of_host(x: Any, dtype: Any, device: Any, copy: bool | None) -> Any:
         return from_host(_from_ndarray(np.asarray(x), dtype), target, committed)
     if isinstance(x, (list, tuple)):
         value = _from_sequence(x, dtype)
-        return from_host(value, target, committed, copy=False) if isinstance(value, np.ndarray) else _place("array", value, device)
+        return (
+            from_host(value, target, committed, copy=False)
+            if isinstance(value, np.ndarray)
+            else _place("array", value, device)
+        )
     if isinstance(x, (int, float, complex)):
         value, weak = _from_number(x, dtype)
         return from_host(value, target, committed, weak)
@@ -352,7 +364,9 @@ def asarray(
     True
     """
     if copy is False and not _shares(a, dtype):
-        raise ValueError("asarray: copy=False was given, but this value has to be copied. Pass an array of this library.")
+        raise ValueError(
+            "asarray: copy=False was given, but this value has to be copied. Pass an array of this library."
+        )
     return array(a, dtype, copy=bool(copy), order=order, device=device, out_sharding=out_sharding)
 
 
@@ -582,7 +596,9 @@ def arange(
     [2, 5]
     """
     _no_sharding("arange", out_sharding)
-    given = [concrete("arange", what, v) for what, v in (("start", start), ("stop", stop), ("step", step)) if v is not None]
+    given = [
+        concrete("arange", what, v) for what, v in (("start", start), ("stop", stop), ("step", step)) if v is not None
+    ]
     if dtype is None:
         dtype = dtypes.result_type(*given)
         if dtype == np.bool_:
@@ -597,7 +613,12 @@ def arange(
         start, stop = given[0], given[1]
     if step is not None and given[-1] == 0:
         raise ValueError("arange: step must not be 0.")
-    if current.trace is not _outside and device is None and step is None and all(isinstance(v, (int, np.integer)) for v in given):
+    if (
+        current.trace is not _outside
+        and device is None
+        and step is None
+        and all(isinstance(v, (int, np.integer)) for v in given)
+    ):
         return _counted(int(start), int(stop), dtype)
     value = _range_on_host(start, stop, 1 if step is None else given[-1], dtype)
     target, committed = device_of("arange", device)
@@ -610,7 +631,11 @@ def _counted(start: int, stop: int, dtype: Any) -> Any:
 
 
 def _range_on_host(start: Any, stop: Any, step: Any, dtype: Any) -> np.ndarray:
-    if isinstance(start, (int, np.integer)) and isinstance(stop, (int, np.integer)) and isinstance(step, (int, np.integer)):
+    if (
+        isinstance(start, (int, np.integer))
+        and isinstance(stop, (int, np.integer))
+        and isinstance(step, (int, np.integer))
+    ):
         value = np.arange(int(start), int(stop), int(step))
         if value.size and dtypes.is_integer(dtype):
             _checked_int(int(value[0]), dtype)
@@ -668,7 +693,11 @@ def linspace(
     if num < 0:
         raise ValueError(f"linspace: num must be at least 0; it is {num}.")
     start, stop = _array_if_list(start), _array_if_list(stop)
-    dtype = dtypes.to_inexact(promotion.common("linspace", (start, stop))[0]) if dtype is None else dtypes.named_dtype(dtype)
+    dtype = (
+        dtypes.to_inexact(promotion.common("linspace", (start, stop))[0])
+        if dtype is None
+        else dtypes.named_dtype(dtype)
+    )
     ndim = max(len(promotion.described("linspace", v)[2]) for v in (start, stop)) + 1
     axis = promotion.axis_of("linspace", axis, ndim)
     out, step = _linspace(start, stop, num=num, endpoint=bool(endpoint), dtype=dtype, axis=axis)
@@ -705,7 +734,9 @@ def geomspace(start: Any, stop: Any, num: Any = 50, endpoint: bool = True, dtype
     start, stop = asarray(start), asarray(stop)
     start, stop = promotion.same_dtype("geomspace", (start, stop))
     sign = ufuncs.sign(start)
-    logs = linspace(ufuncs.log(ufuncs.divide(start, sign)), ufuncs.log(ufuncs.divide(stop, sign)), num, endpoint, axis=axis)
+    logs = linspace(
+        ufuncs.log(ufuncs.divide(start, sign)), ufuncs.log(ufuncs.divide(stop, sign)), num, endpoint, axis=axis
+    )
     sign = sign if not sign.ndim else structure.expand_dims(sign, (axis,))
     out = ufuncs.multiply(ufuncs.exp(logs), sign)
     return out if dtype is None else astype(out, dtype)
@@ -867,7 +898,9 @@ def meshgrid(*xi: Any, copy: bool = True, sparse: bool = False, indexing: str = 
 
 @program("sparse", "swap")
 def _meshgrid(xi: tuple[Any, ...], sparse: bool, swap: bool) -> list[Any]:
-    xi = [structure.reshape_to(promotion.array("meshgrid", x), (typeof(promotion.array("meshgrid", x)).size,)) for x in xi]
+    xi = [
+        structure.reshape_to(promotion.array("meshgrid", x), (typeof(promotion.array("meshgrid", x)).size,)) for x in xi
+    ]
     count = len(xi)
     place = [1, 0, *range(2, count)] if swap and count > 1 else list(range(count))
     sizes = [0] * count

@@ -48,9 +48,7 @@ def _same_sizes(name: str, a: Any, b: Any, i: int, j: int) -> None:
 
 
 @program("precision", "preferred_element_type", "out_sharding")
-def dot(
-    a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any = None, out_sharding: Any = None
-) -> Any:
+def dot(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any = None, out_sharding: Any = None) -> Any:
     """Sum over the last axis of `a` and the second last (or only) axis of `b`; the product where one is a scalar.
 
     Args:
@@ -165,9 +163,7 @@ def vecmat(x1: Any, x2: Any, /) -> Any:
 
 
 @program("axis", "precision", "preferred_element_type")
-def vecdot(
-    x1: Any, x2: Any, /, *, axis: int = -1, precision: Any = None, preferred_element_type: Any = None
-) -> Any:
+def vecdot(x1: Any, x2: Any, /, *, axis: int = -1, precision: Any = None, preferred_element_type: Any = None) -> Any:
     """Sum of conj(x1) * x2 along an axis; the others are broadcast.
 
     >>> from morphax import numpy as jnp
@@ -362,7 +358,9 @@ def einsum(
     if not arrays:
         raise ValueError(f"einsum: no operands for the subscripts {text!r}. Give one array for each term.")
     found = tuple([promotion.described("einsum", a)[2] for a in arrays])
-    optimize = tuple([tuple(p) if isinstance(p, list) else p for p in optimize]) if isinstance(optimize, list) else optimize
+    optimize = (
+        tuple([tuple(p) if isinstance(p, list) else p for p in optimize]) if isinstance(optimize, list) else optimize
+    )
     try:
         names, output, path = _plan(text.replace(" ", ""), found, optimize)
     except (ValueError, KeyError, IndexError) as error:
@@ -376,7 +374,9 @@ def _check_sizes(text: str, names: Sequence[str], found: Sequence[tuple[int, ...
     sizes: dict[str, int] = {}
     for term, shape in zip(names, found, strict=True):
         if len(term) != len(shape):
-            raise ValueError(f"einsum: the term {term!r} of {text!r} names {len(term)} axes; its operand has shape {shape}.")
+            raise ValueError(
+                f"einsum: the term {term!r} of {text!r} names {len(term)} axes; its operand has shape {shape}."
+            )
         for letter, s in zip(term, shape, strict=True):
             if sizes.setdefault(letter, s) not in (1, s) and s != 1:
                 raise ValueError(

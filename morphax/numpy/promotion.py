@@ -27,8 +27,12 @@ def refuse(name: str, x: Any) -> TypeError:
     """The error for an argument that is no array and no number."""
     kind = type(x).__name__
     if isinstance(x, (list, tuple)):
-        return TypeError(f"{name} requires ndarray or scalar arguments; got a {kind}. Convert it first: jnp.array({kind}).")
-    return TypeError(f"{name} requires ndarray or scalar arguments; got a {kind}: {x!r:.60}. Pass an array or a number.")
+        return TypeError(
+            f"{name} requires ndarray or scalar arguments; got a {kind}. Convert it first: jnp.array({kind})."
+        )
+    return TypeError(
+        f"{name} requires ndarray or scalar arguments; got a {kind}: {x!r:.60}. Pass an array or a number."
+    )
 
 
 def checked(name: str, x: Any) -> Any:
@@ -139,7 +143,9 @@ def inexact(name: str, x: Any) -> Any:
 
 def _inexact_dtype(name: str, dtype: Any) -> Any:
     if dtypes.is_extended(dtype) or dtype == dtypes.float0:
-        raise TypeError(f"{name}: does not accept dtype {dtype}; it takes numbers and bools. Convert the operand first.")
+        raise TypeError(
+            f"{name}: does not accept dtype {dtype}; it takes numbers and bools. Convert the operand first."
+        )
     return dtypes.to_inexact(dtype)
 
 

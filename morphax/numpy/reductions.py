@@ -33,7 +33,9 @@ def _masked(name: str, a: Any, where: Any, fill: Any) -> Any:
         return a
     mask = promotion.array(name, where)
     if typeof(mask).dtype != np.bool_:
-        raise ValueError(f"{name}: where must have dtype bool; it has {typeof(mask).dtype.name}. Compare, or convert it.")
+        raise ValueError(
+            f"{name}: where must have dtype bool; it has {typeof(mask).dtype.name}. Compare, or convert it."
+        )
     shape = promotion.common_shape(name, [typeof(v).shape for v in (mask, a)])
     mask, a = promotion.spread(mask, shape), promotion.spread(a, shape)
     return ew.select_n(mask, family.like(a, fill), a)
@@ -168,7 +170,9 @@ def _extreme(name: str, prim: Any, combine: Any, limit: int) -> Callable[..., An
         dtype = typeof(a).dtype
         if dtypes.is_complex(dtype):
             return _complex_extreme(name, limit == 0, a, axes, keepdims, initial, where)
-        return _reduced(name, prim, combine, lambda d: dtypes.scalar_limits(d)[limit], a, axes, keepdims, initial, where)
+        return _reduced(
+            name, prim, combine, lambda d: dtypes.scalar_limits(d)[limit], a, axes, keepdims, initial, where
+        )
 
     return reduced
 
@@ -277,7 +281,9 @@ def _position(name: str, prim: Any, a: Any, axis: Axis, keepdims: bool | None) -
     else:
         place = promotion.axis_of(name, axis, len(shape))
     if not typeof(a).shape[place]:
-        raise ValueError(f"{name}: attempt to get {name} of an empty sequence: the shape is {shape}. Check the size first.")
+        raise ValueError(
+            f"{name}: attempt to get {name} of an empty sequence: the shape is {shape}. Check the size first."
+        )
     out = prim(a, axes=(place,), index_dtype=dtypes.default_int_dtype())
     if not keepdims:
         return out
@@ -407,7 +413,9 @@ def _variance(
     total = sum(squares, axis=axes, keepdims=keepdims, where=where)
     count = _count(name, a, axes, where, real, keepdims)
     if ddof:
-        count = ew.sub(count, family.scalar(ddof, real)) if where is not None else family.scalar(float(count) - ddof, real)
+        count = (
+            ew.sub(count, family.scalar(ddof, real)) if where is not None else family.scalar(float(count) - ddof, real)
+        )
         count = np.maximum(count, 0) if where is None else ew.max(count, family.scalar(0, real))
     return ew.div(total, count), dtypes.to_real(dtype)
 
@@ -476,7 +484,9 @@ def average(a: Any, axis: Axis = None, weights: Any = None, returned: bool = Fal
             return out
         axes = promotion.axes_of("average", axis, len(shape))
         count = family.like(out, int(np.prod([shape[d] for d in axes], dtype=np.int64)))
-        return out, ew.broadcast_in_dim(np.asarray(count), shape=typeof(out).shape, broadcast_dimensions=(), sharding=None)
+        return out, ew.broadcast_in_dim(
+            np.asarray(count), shape=typeof(out).shape, broadcast_dimensions=(), sharding=None
+        )
     weights = _weights_along(promotion.array("average", weights), shape, axis)
     a, weights = promotion.operands("average", (a, weights), inexact=True)
     weights = promotion.spread(weights, shape)
@@ -628,7 +638,9 @@ def nanprod(
     return prod(_filled("nanprod", a, 1)[0], axis=axis, dtype=dtype, keepdims=keepdims, initial=initial, where=where)
 
 
-def _nan_extreme(name: str, extreme: Any, fill: float, a: Any, axis: Axis, keepdims: bool, initial: Any, where: Any) -> Any:
+def _nan_extreme(
+    name: str, extreme: Any, fill: float, a: Any, axis: Axis, keepdims: bool, initial: Any, where: Any
+) -> Any:
     filled, nan = _filled(name, a, fill)
     out = extreme(filled, axis=axis, keepdims=keepdims, initial=initial, where=where)
     if not dtypes.is_inexact(typeof(out).dtype) or initial is not None:

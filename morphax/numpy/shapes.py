@@ -223,7 +223,9 @@ def _transpose(a: Any, axes: tuple[int, ...] | None) -> Any:
     else:
         order = promotion.axes_of("transpose", axes, count)
         if len(order) != count:
-            raise ValueError(f"transpose: axes don't match array: axes {axes} for shape {typeof(a).shape}. Name every axis.")
+            raise ValueError(
+                f"transpose: axes don't match array: axes {axes} for shape {typeof(a).shape}. Name every axis."
+            )
     return structure.transpose(a, permutation=order) if order != tuple(range(count)) else a
 
 
@@ -799,7 +801,9 @@ def roll(a: Any, shift: Any, axis: Any = None) -> Any:
         shifts = shifts * len(axes) if len(shifts) == 1 else shifts
         axes = axes * len(shifts) if len(axes) == 1 else axes
         if len(axes) != len(shifts):
-            raise ValueError(f"roll: shift {shifts} and axis {axes} must have the same length, or one of them length 1.")
+            raise ValueError(
+                f"roll: shift {shifts} and axis {axes} must have the same length, or one of them length 1."
+            )
     if all(isinstance(s, (int, np.integer)) for s in shifts):
         return _roll_static(a, shift=tuple([int(s) for s in shifts]), axis=axes)
     return _roll_by(a, shifts, axis=axes)

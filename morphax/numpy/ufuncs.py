@@ -220,7 +220,9 @@ degrees = _of_floats("degrees", _scaled(180 / np.pi), "Radians as degrees", "jnp
 radians = _of_floats("radians", _scaled(np.pi / 180), "Degrees as radians", "jnp.radians(0.0).item() -> 0.0")
 rad2deg = _of_floats("rad2deg", _scaled(180 / np.pi), "Radians as degrees", "jnp.rad2deg(0.0).item() -> 0.0")
 deg2rad = _of_floats("deg2rad", _scaled(np.pi / 180), "Degrees as radians", "jnp.deg2rad(0.0).item() -> 0.0")
-log2 = _of_floats("log2", lambda x: _scaled(1 / np.log(2.0))(ew.log(x)), "Logarithm to base 2", "jnp.log2(1.0).item() -> 0.0")
+log2 = _of_floats(
+    "log2", lambda x: _scaled(1 / np.log(2.0))(ew.log(x)), "Logarithm to base 2", "jnp.log2(1.0).item() -> 0.0"
+)
 log10 = _of_floats(
     "log10", lambda x: _scaled(1 / np.log(10.0))(ew.log(x)), "Logarithm to base 10", "jnp.log10(1.0).item() -> 0.0"
 )
@@ -473,7 +475,9 @@ def _sign_bit(x: Any) -> Any:
     return ew.lt(x, family.like(x, 0))
 
 
-signbit = _of_any("signbit", _sign_bit, "Whether the sign bit is set, also of -0 and NaN", "jnp.signbit(-0.0).item() -> True")
+signbit = _of_any(
+    "signbit", _sign_bit, "Whether the sign bit is set, also of -0 and NaN", "jnp.signbit(-0.0).item() -> True"
+)
 
 
 def truth(name: str, x: Any) -> Any:
@@ -562,7 +566,10 @@ _REST = "Rest of the division that rounds down; it has the sign of x2"
 remainder = _of_two_numbers("remainder", _floored_rest, _REST, "jnp.remainder(-7, 2).item() -> 1")
 mod = _of_two_numbers("mod", _floored_rest, _REST, "jnp.mod(-7, 2).item() -> 1")
 fmod = _of_two_numbers(
-    "fmod", ew.rem, "Rest of the division that rounds towards zero; it has the sign of x1", "jnp.fmod(-7, 2).item() -> -1"
+    "fmod",
+    ew.rem,
+    "Rest of the division that rounds towards zero; it has the sign of x1",
+    "jnp.fmod(-7, 2).item() -> -1",
 )
 
 
@@ -666,7 +673,9 @@ def _float_power(x: Any, y: Any) -> Any:
 float_power = _of_two_floats(
     "float_power", _float_power, "x to the power y", "jnp.float_power(2, -1).item() -> 0.5", "x y"
 )
-arctan2 = _of_two_floats("arctan2", ew.atan2, "Angle in radians of the point (x2, x1)", "jnp.arctan2(0.0, 1.0).item() -> 0.0")
+arctan2 = _of_two_floats(
+    "arctan2", ew.atan2, "Angle in radians of the point (x2, x1)", "jnp.arctan2(0.0, 1.0).item() -> 0.0"
+)
 atan2 = _of_two_floats("atan2", ew.atan2, "Angle in radians of the point (x2, x1)", "jnp.atan2(0.0, 1.0).item() -> 0.0")
 nextafter = _of_two_floats(
     "nextafter", ew.nextafter, "Next float after x, towards y", "jnp.nextafter(0.0, 0.0).item() -> 0.0", "x y"
@@ -684,7 +693,9 @@ def _hypotenuse(x: Any, y: Any) -> Any:
     return ew.mul(longer, ew.sqrt(ew.add(ew.square(ratio), family.like(x, 1))))
 
 
-hypot = _of_two_floats("hypot", _hypotenuse, "sqrt(x1^2 + x2^2), without overflow between", "jnp.hypot(3, 4).item() -> 5.0")
+hypot = _of_two_floats(
+    "hypot", _hypotenuse, "sqrt(x1^2 + x2^2), without overflow between", "jnp.hypot(3, 4).item() -> 5.0"
+)
 
 
 def _copy_sign(x: Any, y: Any) -> Any:
@@ -789,7 +800,9 @@ add = _ufunc("add", _paired("add", ew.add), 2, "x1 + x2; the logical or of bools
 subtract = _ufunc("subtract", _paired("subtract", ew.sub), 2, "x1 - x2.", "jnp.subtract(1, 2).item() -> -1")
 multiply = _ufunc("multiply", _paired("multiply", ew.mul), 2, "x1 * x2.", "jnp.multiply(2, 3).item() -> 6", 1)
 negative = _ufunc("negative", _negative, 1, "-x.", "jnp.negative(2).item() -> -2")
-maximum = _ufunc("maximum", _paired("maximum", ew.max), 2, "The greater of both, or NaN.", "jnp.maximum(1, 2).item() -> 2")
+maximum = _ufunc(
+    "maximum", _paired("maximum", ew.max), 2, "The greater of both, or NaN.", "jnp.maximum(1, 2).item() -> 2"
+)
 minimum = _ufunc("minimum", _paired("minimum", ew.min), 2, "The less of both, or NaN.", "jnp.minimum(1, 2).item() -> 1")
 logaddexp = _ufunc(
     "logaddexp", _log_sum("logaddexp", ew.exp, ew.log1p), 2, "log(exp(x1) + exp(x2)), without overflow.",
@@ -799,12 +812,39 @@ logaddexp2 = _ufunc(
     "logaddexp2", _log_sum("logaddexp2", ew.exp2, _log2_1p), 2, "log2(2**x1 + 2**x2), without overflow.",
     "jnp.logaddexp2(-jnp.inf, 0.0).item() -> 0.0", -np.inf,
 )  # fmt: skip
-bitwise_and = _ufunc("bitwise_and", _paired("bitwise_and", ew.and_), 2, "Bits set in both.", "jnp.bitwise_and(6, 3).item() -> 2", -1)
-bitwise_or = _ufunc("bitwise_or", _paired("bitwise_or", ew.or_), 2, "Bits set in either.", "jnp.bitwise_or(6, 3).item() -> 7", 0)
-bitwise_xor = _ufunc("bitwise_xor", _paired("bitwise_xor", ew.xor), 2, "Bits set in one only.", "jnp.bitwise_xor(6, 3).item() -> 5", 0)
-logical_and = _ufunc("logical_and", _logical("logical_and", ew.and_), 2, "Whether both are not 0.", "jnp.logical_and(2, 0).item() -> False", True)
-logical_or = _ufunc("logical_or", _logical("logical_or", ew.or_), 2, "Whether either is not 0.", "jnp.logical_or(2, 0).item() -> True", False)
-logical_xor = _ufunc("logical_xor", _logical("logical_xor", ew.xor), 2, "Whether one only is not 0.", "jnp.logical_xor(2, 0).item() -> True", False)
+bitwise_and = _ufunc(
+    "bitwise_and", _paired("bitwise_and", ew.and_), 2, "Bits set in both.", "jnp.bitwise_and(6, 3).item() -> 2", -1
+)
+bitwise_or = _ufunc(
+    "bitwise_or", _paired("bitwise_or", ew.or_), 2, "Bits set in either.", "jnp.bitwise_or(6, 3).item() -> 7", 0
+)
+bitwise_xor = _ufunc(
+    "bitwise_xor", _paired("bitwise_xor", ew.xor), 2, "Bits set in one only.", "jnp.bitwise_xor(6, 3).item() -> 5", 0
+)
+logical_and = _ufunc(
+    "logical_and",
+    _logical("logical_and", ew.and_),
+    2,
+    "Whether both are not 0.",
+    "jnp.logical_and(2, 0).item() -> False",
+    True,
+)
+logical_or = _ufunc(
+    "logical_or",
+    _logical("logical_or", ew.or_),
+    2,
+    "Whether either is not 0.",
+    "jnp.logical_or(2, 0).item() -> True",
+    False,
+)
+logical_xor = _ufunc(
+    "logical_xor",
+    _logical("logical_xor", ew.xor),
+    2,
+    "Whether one only is not 0.",
+    "jnp.logical_xor(2, 0).item() -> True",
+    False,
+)
 
 
 def _beside_nan(name: str, operation: Any, example: str) -> Callable[..., Any]:
@@ -846,7 +886,9 @@ not_equal = _of_two("not_equal", ew.ne, "Whether x != y", "jnp.not_equal(1, 2).i
 less = _of_two("less", _ordered(ew.lt), "Whether x < y", "jnp.less(1, 2).item() -> True", "x y")
 less_equal = _of_two("less_equal", _ordered(ew.le), "Whether x <= y", "jnp.less_equal(1, 1).item() -> True", "x y")
 greater = _of_two("greater", _ordered(ew.gt), "Whether x > y", "jnp.greater(1, 2).item() -> False", "x y")
-greater_equal = _of_two("greater_equal", _ordered(ew.ge), "Whether x >= y", "jnp.greater_equal(1, 1).item() -> True", "x y")
+greater_equal = _of_two(
+    "greater_equal", _ordered(ew.ge), "Whether x >= y", "jnp.greater_equal(1, 1).item() -> True", "x y"
+)
 
 
 def _shift_right(x: Any, y: Any) -> Any:
