@@ -113,17 +113,8 @@ class Primitive:
         show: Rule | None = None,
         read: Rule | None = None,
     ):
-        self.story = _only_story(
-            name,
-            {
-                "partials": partials is not None,
-                "linear": linear is not None,
-                "bilinear": bilinear is not None,
-                "linearize": linearize is not None,
-                "jvp": jvp is not None and linearize is None,
-                "nondiff": nondiff is not None,
-            },
-        )
+        stories = {"partials": partials, "linear": linear, "bilinear": bilinear, "linearize": linearize}
+        self.story = _only_story(name, {**stories, "jvp": None if linearize else jvp, "nondiff": nondiff})
         _check_complete(name, transpose is None and (linear or bilinear) is not None, batch is None and not elementwise)
         # The rules are Any: each kind has its own signature, given in the class docstring.
         self.name = name
@@ -188,8 +179,8 @@ class Primitive:
         return named, (self.name,)
 
 
-def _only_story(name: str, stories: dict[str, bool]) -> str:
-    told = [story for story, given in stories.items() if given]
+def _only_story(name: str, stories: dict[str, Any]) -> str:
+    told = [story for story, given in stories.items() if given is not None]
     if len(told) != 1:
         raise TypeError(
             f"Primitive {name!r} has the derivative stories {told or 'none'}; give exactly one of partials, linear, "

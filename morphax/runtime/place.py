@@ -12,6 +12,7 @@ from morphax.ir.sharding import PartitionSpec, check_spec
 from morphax.ir.trace import Tracer
 from morphax.runtime import array, backend, shardings
 from morphax.runtime import compile as compiling
+from morphax.runtime.shardings import as_sharding
 from morphax.support import dtypes, tree
 from morphax.support.tracebacks import api_boundary
 
@@ -99,12 +100,12 @@ sharding_constraint_p = Primitive(
 
 
 @api_boundary
-def with_sharding_constraint(x: Any, shardings_: Any) -> Any:
+def with_sharding_constraint(x: Any, shardings: Any) -> Any:
     """`x` with a sharding that the compiler must give it inside a jitted function.
 
     Args:
         x: pytree of arrays.
-        shardings_: a sharding, a spec on the current mesh, or a pytree prefix of `x` of those.
+        shardings: a sharding, a spec on the current mesh, or a pytree prefix of `x` of those.
 
     Raises:
         ValueError: a spec that does not fit, or without a mesh.
@@ -116,8 +117,8 @@ def with_sharding_constraint(x: Any, shardings_: Any) -> Any:
     (4,)
     """
     leaves, structure = tree.flatten(x)
-    spread = tree.broadcast_prefix(shardings_, x, is_leaf=_is_place, what="with_sharding_constraint shardings")
-    wanted = [shardings.as_sharding("with_sharding_constraint", s) for s in spread]
+    spread = tree.broadcast_prefix(shardings, x, is_leaf=_is_place, what="with_sharding_constraint shardings")
+    wanted = [as_sharding("with_sharding_constraint", s) for s in spread]
     constrained = []
     for leaf, sharding in zip(leaves, wanted, strict=True):
         if sharding is None:
