@@ -28,9 +28,11 @@ from morphax.lax.control import (
     platform_dependent,
     scan,
     scan_p,
+    sharding_constraint_p,
     switch,
     while_loop,
     while_p,
+    with_sharding_constraint,
 )
 from morphax.lax.convolution import (
     ConvDimensionNumbers,

@@ -8,6 +8,7 @@ from morphax.control.loops import map_ as map  # noqa: A004 - the public name
 from morphax.control.platform import optimization_barrier, optimization_barrier_p, platform_dependent
 from morphax.control.scan import scan_p
 from morphax.control.while_loop import while_p
+from morphax.runtime.place import sharding_constraint_p, with_sharding_constraint
 
 __all__ = [
     "associative_scan",
@@ -21,8 +22,10 @@ __all__ = [
     "optimization_barrier_p",
     "platform_dependent",
     "scan",
+    "sharding_constraint_p",
     "scan_p",
     "switch",
     "while_loop",
     "while_p",
+    "with_sharding_constraint",
 ]

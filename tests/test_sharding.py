@@ -1,0 +1,114 @@
+"""Programs on eight virtual CPU devices, in processes of their own: the number of devices is fixed at the first use."""
+
+import subprocess
+import sys
+import textwrap
+
+HEAD = """
+import numpy as np
+import morphax as jax, morphax.numpy as jnp
+jax.config.update("jax_num_cpu_devices", 8)
+from morphax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec as P
+mesh = jax.make_mesh((2, 4), ("x", "y"))
+a = np.arange(128, dtype="float32").reshape(8, 16) / 50
+b = np.arange(64, dtype="float32").reshape(16, 4) / 50
+def on(spec): return NamedSharding(mesh, spec)
+"""
+
+
+def run(program):
+    code = HEAD + textwrap.dedent(program)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr
+    return done.stdout.split("\n")[:-1]
+
+
+def test_values_survive_every_placement():
+    run("""
+    for spec in (P(), P("x"), P(None, "y"), P("x", "y"), P("y", "x"), P(("x", "y")), P(None, ("y", "x"))):
+        x = jax.device_put(a, on(spec))
+        assert np.array_equal(np.asarray(x), a), spec
+        assert x.sharding.spec == spec and x.committed
+        assert len(x.addressable_shards) == 8
+        for shard in x.addressable_shards:
+            assert np.array_equal(np.asarray(shard.data), a[shard.index]), spec
+        for other in (P("y"), P(None, "x"), P()):
+            y = jax.device_put(x, on(other))
+            assert np.array_equal(np.asarray(y), a) and y.sharding.spec == other
+        back = jax.device_put(x, jax.devices()[3])
+        assert np.array_equal(np.asarray(back), a) and back.devices() == {jax.devices()[3]}
+    """)
+
+
+def test_computation_follows_data():
+    run("""
+    A, B = jax.device_put(a, on(P("x", "y"))), jax.device_put(b, on(P("y", None)))
+    f = jax.jit(lambda a, b: jnp.tanh(a @ b))
+    for _ in range(3):
+        r = f(A, B)
+        assert r.sharding.spec == P("x"), r.sharding
+        np.testing.assert_allclose(r, np.tanh(a @ b), rtol=1e-5)
+    assert (A * 2 + 1).sharding.spec == P("x", "y")
+    np.testing.assert_allclose(jnp.sum(A), a.sum(), rtol=1e-5)
+    g = jax.jit(jax.grad(lambda a, b: jnp.sum(jnp.tanh(a @ b))))
+    np.testing.assert_allclose(g(A, B), g(a, b), rtol=1e-4, atol=1e-6)
+    v = jax.vmap(lambda r: jnp.sum(r * r))(A)
+    np.testing.assert_allclose(v, (a * a).sum(1), rtol=1e-5)
+    assert "all-reduce" in f.lower(A, B).compile().as_text()
+    """)
+
+
+def test_shardings_of_arguments_and_results():
+    run("""
+    h = jax.jit(lambda x: x * 2, in_shardings=on(P("x")), out_shardings=on(P(None, "y")))
+    assert h(a).sharding.spec == P(None, "y")
+    np.testing.assert_array_equal(h(a), a * 2)
+    k = jax.jit(lambda x: jax.lax.with_sharding_constraint(x * 2, on(P("x", "y"))) + 1)
+    assert k(a).sharding.spec == P("x", "y")
+    np.testing.assert_array_equal(k(a), a * 2 + 1)
+    with mesh:
+        assert jax.device_put(a, P("y")).sharding.spec == P("y")
+    """)
+
+
+def test_a_program_of_one_device_beside_programs_of_many():
+    run("""
+    A = jax.device_put(a, on(P("x")))
+    assert len((A + 1).devices()) == 8 and len((jnp.asarray(a) + 1).devices()) == 1
+    one = jax.device_put(a, jax.devices()[1])
+    try:
+        A + one
+        raise SystemExit("not refused")
+    except ValueError as error:
+        assert "different devices" in str(error)
+    np.testing.assert_array_equal(A + a, a + a)
+    """)
+
+
+def test_errors_name_the_shape_the_spec_and_the_mesh():
+    lines = run("""
+    for spec in (P("x"), P("z"), P("x", "x"), P("x", None, "y")):
+        try:
+            jax.device_put(np.ones((3, 4)), on(spec))
+        except ValueError as error:
+            print(str(error).split(".")[0])
+    try:
+        jax.device_put(a, P("x"))
+    except ValueError as error:
+        print(error)
+    """)
+    assert "divides axis 0 of the array of shape (3, 4) into 2 parts" in lines[0]
+    assert "names the axis 'z'" in lines[1]
+    assert "twice" in lines[2]
+    assert "has 3 entries" in lines[3]
+    assert "needs a mesh, and none is set" in lines[4]
+
+
+def test_many_programs_with_collectives_in_flight():
+    run("""
+    A = jax.device_put(a, on(P("x", "y")))
+    f = jax.jit(lambda x: x - jnp.sum(x) * 1e-6)
+    for _ in range(200):
+        A = f(A)
+    A.block_until_ready()
+    """)
