@@ -5,6 +5,7 @@ alone; with B batch groups, output features of group g see examples of group g a
 one kind into the other.
 """
 
+import itertools
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -182,7 +183,7 @@ def _lower_canonical(low: Any, ins: Any, outs: Any, lhs: Any, rhs: Any, **params
     inner = tuple(range(1, out.ndim - 1))
     (n, c, *space), (o, i, *window) = numbers.lhs_spec, numbers.rhs_spec
     lhs, lhs_aval = _moved(low, *_converted(low, lhs, ins[0], out.dtype), (n, *space, c))
-    rhs, _ = _moved(low, *_converted(low, rhs, ins[1], out.dtype), (*window, i, o))
+    rhs, rhs_aval = _moved(low, *_converted(low, rhs, ins[1], out.dtype), (*window, i, o))
     groups = params["batch_group_count"]
     if groups > 1:  # examples of group g become features of group g
         size, *rest = lhs_aval.shape
@@ -190,15 +191,71 @@ def _lower_canonical(low: Any, ins: Any, outs: Any, lhs: Any, rhs: Any, **params
         lhs, lhs_aval = _moved(low, lhs, lhs_aval, (*range(1, lhs_aval.ndim - 1), 0, lhs_aval.ndim - 1))
         lhs, lhs_aval = _reshaped(low, lhs, lhs_aval, (*lhs_aval.shape[:-2], groups * rest[-1]))
         params = {**params, "batch_group_count": 1, "feature_group_count": groups}
+    features = params["feature_group_count"]
+    if features > 1 and features == lhs_aval.shape[-1] == out.shape[numbers.out_spec[1]] and _few(rhs_aval):
+        made, made_aval = _depthwise(low, lhs, lhs_aval, rhs, rhs_aval, params)
+        return [_restored(low, made, made_aval, numbers.out_spec)]
     last = out.ndim - 1
     canonical = ConvDimensionNumbers((0, last, *inner), (last, last - 1, *range(last - 1)), (0, last, *inner))
     b, f, *where = numbers.out_spec
     made_aval = out.update(shape=tuple([out.shape[d] for d in (b, *where, f)]))
     made = _emit(low, (lhs, rhs), made_aval, canonical, params)
-    order = [0] * out.ndim
+    return [_restored(low, made, made_aval, numbers.out_spec)]
+
+
+def _restored(low: Any, x: Any, aval: Any, spec: tuple[int, ...]) -> Any:
+    """A result in canonical layout brought into the one asked for."""
+    b, f, *where = spec
+    order = [0] * aval.ndim
     for place, d in enumerate((b, *where, f)):
         order[d] = place
-    return [_moved(low, made, made_aval, order)[0]]
+    return _moved(low, x, aval, order)[0]
+
+
+_TAPS = 64
+
+
+def _few(kernel: Any) -> bool:
+    """Whether a kernel (space, features) has few enough entries to be written out."""
+    return kernel.size <= _TAPS * kernel.shape[-1] and dtypes.is_float(kernel.dtype)
+
+
+def _depthwise(low: Any, lhs: Any, aval: Any, rhs: Any, kernel: Any, params: dict[str, Any]) -> tuple[Any, Any]:
+    """A convolution in canonical layout of each feature with a kernel of its own: moved operands times entries of the
+    kernel, added up. They fuse into one vectorised loop, where XLA's CPU kernel takes 10 to 40 times as long."""
+    strides, gaps = params["window_strides"], params["rhs_dilation"]
+    config = [(0, 0, 0), *((a, b, h - 1) for (a, b), h in zip(params["padding"], params["lhs_dilation"], strict=True))]
+    config.append((0, 0, 0))
+    whole = [dilated(n, 1 + hole) + a + b for n, (a, b, hole) in zip(aval.shape, config, strict=True)]
+    grown = aval.update(shape=tuple(whole))
+    names = ("edge_padding_low", "edge_padding_high", "interior_padding")
+    padding = {name: family.ints([entry[k] for entry in config]) for k, name in enumerate(names)}
+    zero = low.constant(0, aval.update(shape=()))
+    lhs = low.op("stablehlo.pad", (grown,), (lhs, zero), padding)[0]
+    sizes = kernel.shape[:-2]
+    spans = zip(whole[1:-1], sizes, gaps, strides, strict=True)
+    places = [strided(n, dilated(k, gap), step) for n, k, gap, step in spans]
+    out = aval.update(shape=(aval.shape[0], *places, aval.shape[-1]))
+    total = None
+    for tap in itertools.product(*map(range, sizes)):
+        starts = [k * gap for k, gap in zip(tap, gaps, strict=True)]
+        ends = [s + (n - 1) * step + 1 for s, n, step in zip(starts, places, strides, strict=True)]
+        moved = _cut(low, lhs, out, (0, *starts, 0), (out.shape[0], *ends, out.shape[-1]), (1, *strides, 1))
+        weights = aval.update(shape=(1,) * (len(sizes) + 1) + (out.shape[-1],))
+        entry = _cut(low, rhs, weights, (*tap, 0, 0), (*(k + 1 for k in tap), 1, out.shape[-1]), (1,) * kernel.ndim)
+        entry = low.broadcast(entry, weights, out.shape, range(out.ndim))
+        term = low.op("stablehlo.multiply", (out,), (moved, entry))[0]
+        total = term if total is None else low.op("stablehlo.add", (out,), (total, term))[0]
+    return total, out
+
+
+def _cut(low: Any, x: Any, out: Any, starts: Any, limits: Any, strides: Any) -> Any:
+    attributes = {
+        "start_indices": family.ints(starts),
+        "limit_indices": family.ints(limits),
+        "strides": family.ints(strides),
+    }
+    return low.op("stablehlo.slice", (out,), (x,), attributes)[0]
 
 
 # ---- transposes ------------------------------------------------------------------------------------------------------
