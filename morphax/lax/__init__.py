@@ -1,7 +1,7 @@
 """The functions that XLA's operations stand behind. They promote nothing: operands have equal dtypes and shapes.
 
 Lowest first: arguments, elementwise, structure, reductions, contract, indexing, sorting,
-convolution, window, control.
+convolution, window, ragged, random, control.
 """
 
 from morphax.lax.contract import (
@@ -14,6 +14,7 @@ from morphax.lax.contract import (
     dot,
     dot_general,
     dot_general_p,
+    scaled_dot,
 )
 from morphax.lax.control import (
     associative_scan,
@@ -235,6 +236,18 @@ from morphax.lax.indexing import (
     scatter_sub,
     scatter_sub_p,
 )
+from morphax.lax.ragged import (
+    RaggedDotDimensionNumbers,
+    ragged_dot,
+    ragged_dot_general,
+)
+from morphax.lax.random import (
+    RandomAlgorithm,
+    rng_bit_generator,
+    rng_bit_generator_p,
+    rng_uniform,
+    rng_uniform_p,
+)
 from morphax.lax.reductions import (
     argmax,
     argmax_p,
@@ -289,6 +302,7 @@ from morphax.lax.structure import (
     concatenate_p,
     convert_element_type_p,
     copy_p,
+    dtype,
     empty,
     expand_dims,
     index_in_dim,
@@ -300,6 +314,7 @@ from morphax.lax.structure import (
     reshape_p,
     rev,
     rev_p,
+    shape_as_value,
     slice,
     slice_in_dim,
     slice_p,
@@ -307,9 +322,12 @@ from morphax.lax.structure import (
     split_p,
     squeeze,
     squeeze_p,
+    stack,
+    stage,
     tile,
     transpose,
     transpose_p,
+    unstack,
 )
 from morphax.lax.window import (
     reduce,

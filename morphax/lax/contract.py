@@ -3,7 +3,8 @@
 from typing import Any
 
 from morphax.lax.arguments import operand as _operand
-from morphax.ops import contract
+from morphax.ops import contract, structure
+from morphax.ops import elementwise as ew
 from morphax.ops.contract import DotAlgorithm, DotAlgorithmPreset, DotDimensionNumbers, Precision, PrecisionLike
 from morphax.ops.family import typeof
 from morphax.support import dtypes
@@ -100,6 +101,56 @@ def batch_matmul(lhs: Any, rhs: Any, precision: PrecisionLike = None) -> Any:
     return dot_general(x, y, (((ndim - 1,), (ndim - 2,)), (batch, batch)), precision)
 
 
+def scaled_dot(
+    lhs: Any,
+    rhs: Any,
+    *,
+    lhs_scale: Any = None,
+    rhs_scale: Any = None,
+    dimension_numbers: DotDimensionNumbers | None = None,
+    preferred_element_type: Any = None,
+) -> Any:
+    """`dot_general` of operands that are stored in blocks with a scale each: (lhs * lhs_scale) @ (rhs * rhs_scale).
+
+    Args:
+        lhs: array of floats.
+        rhs: another.
+        lhs_scale: scales, of as many axes as lhs: each size divides that of lhs. None for 1.
+        rhs_scale: the same of rhs.
+        dimension_numbers: as in `dot_general`; None for matrices, or batches of them along the first axis.
+        preferred_element_type: bfloat16 or float32: of the scaled operands, the sums and the result; None for bfloat16.
+
+    >>> from morphax import numpy as jnp
+    >>> scaled_dot(jnp.ones((2, 8)), jnp.ones((8, 2)), lhs_scale=jnp.full((2, 4), 3.0)).tolist()
+    [[24.0, 24.0], [24.0, 24.0]]
+    """
+    preferred = dtypes.named_dtype(preferred_element_type or "bfloat16")
+    x = _scaled("lhs", _operand("scaled_dot", lhs), lhs_scale, preferred)
+    y = _scaled("rhs", _operand("scaled_dot", rhs), rhs_scale, preferred)
+    if dimension_numbers is None:
+        batch = typeof(x).ndim - 2
+        if batch not in (0, 1):
+            raise ValueError(f"scaled_dot: lhs of shape {typeof(x).shape} needs dimension_numbers.")
+        outer = tuple(range(batch))
+        dimension_numbers = (((batch + 1,), (batch,)), (outer, outer))
+    return dot_general(x, y, dimension_numbers, preferred_element_type=preferred)
+
+
+def _scaled(name: str, x: Any, scale: Any, dtype: Any) -> Any:
+    x = structure.convert(x, dtype)
+    if scale is None:
+        return x
+    factor = structure.convert(_operand("scaled_dot", scale), dtype)
+    shape, blocks = typeof(x).shape, typeof(factor).shape
+    if len(blocks) != len(shape) or any(not b or n % b for n, b in zip(shape, blocks, strict=True)):
+        raise ValueError(
+            f"scaled_dot: {name}_scale of shape {blocks} must divide {name} of shape {shape} into equal blocks."
+        )
+    wide = tuple([side for n, b in zip(shape, blocks, strict=True) for side in (b, n // b)])
+    spread = ew.broadcast_in_dim(factor, shape=wide, broadcast_dimensions=tuple(range(0, len(wide), 2)), sharding=None)
+    return ew.mul(x, structure.reshape_to(spread, shape))
+
+
 dot_general_p = contract.dot_general
 
 __all__ = [
@@ -112,4 +163,5 @@ __all__ = [
     "dot",
     "dot_general",
     "dot_general_p",
+    "scaled_dot",
 ]

@@ -13,6 +13,7 @@ from morphax.ops import elementwise as ew
 from morphax.ops import structure
 from morphax.ops.family import scalar, typeof
 from morphax.support import dtypes
+from morphax.transforms.api import as_array
 
 Shape = Sequence[int]
 
@@ -218,6 +219,41 @@ def tile(operand: Any, reps: Shape) -> Any:
     return structure.reshape_to(spread, tuple([c * s for c, s in zip(counts, shape, strict=True)]))
 
 
+def stack(operands: Sequence[Any], axis: int = 0) -> Any:
+    """Arrays of one shape along a new axis.
+
+    Args:
+        operands: arrays of one shape and dtype, at least one.
+        axis: position of the new axis in the result; negative ones count from the end.
+
+    >>> from morphax import numpy as jnp
+    >>> print(stack([jnp.array([1, 2]), jnp.array([3, 4])], axis=1))
+    [[1 3]
+     [2 4]]
+    """
+    if not len(operands):
+        raise ValueError("stack: no operands. Give at least one array.")
+    made = [_operand("stack", x) for x in operands]
+    place = axis_of("stack", axis, typeof(made[0]).ndim + 1)
+    return structure.concatenate(*[structure.expand_dims(x, (place,)) for x in made], dimension=place)
+
+
+def unstack(x: Any, axis: int = 0) -> tuple[Any, ...]:
+    """The parts of an array along one axis, which they do not have.
+
+    >>> from morphax import numpy as jnp
+    >>> [part.tolist() for part in unstack(jnp.array([[1, 2], [3, 4]]))]
+    [[1, 2], [3, 4]]
+    """
+    whole = _operand("unstack", x)
+    place = axis_of("unstack", axis, typeof(whole).ndim)
+    size = typeof(whole).shape[place]
+    if not size:
+        return ()
+    parts = structure.split(whole, sizes=(1,) * size, axis=place)
+    return tuple([structure.squeeze(part, dimensions=(place,)) for part in parts])
+
+
 # ---- parts -----------------------------------------------------------------------------------------------------------
 
 
@@ -364,6 +400,33 @@ def empty(shape: int | Shape, dtype: Any, *, out_sharding: Any = None) -> Any:
     if isinstance(named, dtypes.ExtendedDType):
         raise TypeError(f"empty: dtype {named.name} has no zeros. Make random keys with random.key.")
     return ew.broadcast_in_dim(scalar(0, named), shape=sizes, broadcast_dimensions=(), sharding=None)
+
+
+def stage(x: Any, /) -> Any:
+    """`x` as an array: a value of the program that is being traced, or an Array outside one.
+
+    >>> stage(3.0).dtype
+    dtype('float32')
+    """
+    return as_array(_operand("stage", x))
+
+
+def dtype(x: Any) -> Any:
+    """The dtype of an array, or that which a Python number or type becomes.
+
+    >>> dtype(3.0)
+    dtype('float32')
+    """
+    return dtypes.named_dtype(x) if isinstance(x, type) else typeof(_operand("dtype", x)).dtype
+
+
+def shape_as_value(shape: Shape) -> np.ndarray:
+    """A shape as an array of integers.
+
+    >>> print(shape_as_value((2, 3)))
+    [2 3]
+    """
+    return np.array(_ints(shape), np.int32)
 
 
 def bitcast_convert_type(operand: Any, new_dtype: Any) -> Any:

@@ -15,6 +15,7 @@ from morphax.ir.avals import ShapedArray
 from morphax.ir.current import current
 from morphax.ir.jaxpr import Eqn, Jaxpr, Var
 from morphax.ir.primitive import Primitive
+from morphax.ops import elementwise as ew
 from morphax.ops import family, structure
 from morphax.support import config, dtypes
 
@@ -425,6 +426,40 @@ rng_bit_generator = Primitive(
     batch=_generator_batch,
     multiple=True,
     read=lambda shown, ins, outs: {**shown, "algorithm": RandomAlgorithm[str(shown["algorithm"])]},
+)
+
+
+def _uniform_type(a: ShapedArray, b: ShapedArray, *, shape: tuple[int, ...]) -> ShapedArray:
+    dtype = family.common_dtype("rng_uniform", (a, b))
+    family.check_kind("rng_uniform", dtype, "fiub")
+    if a.shape or b.shape:
+        raise ValueError(f"rng_uniform: the bounds must be scalars; they have shapes {a.shape} and {b.shape}.")
+    return a.update(shape=tuple(shape), weak_type=False)
+
+
+def _lower_uniform(low: Any, ins: Any, outs: Any, a: Any, b: Any, *, shape: tuple[int, ...]) -> Any:
+    sizes = low.constant(shape, ShapedArray((len(shape),), dtypes.int64))
+    return low.op("stablehlo.rng", outs, (a, b, sizes), {"rng_distribution": "#stablehlo<rng_distribution UNIFORM>"})
+
+
+def _uniform_batch(prim: Primitive, size: int, operands: Any, flags: Any, params: dict[str, Any]) -> Any:
+    low, high = (structure.batched(x, flag, size) for x, flag in zip(operands, flags, strict=True))
+    dtype = family.typeof(low).dtype
+    if not dtypes.is_float(dtype):
+        raise NotImplementedError("rng_uniform: vmap over bounds is there for floats only. Use random.randint.")
+    shape = (size, *params["shape"])
+    unit = prim(family.scalar(0, dtype), family.scalar(1, dtype), shape=shape)
+    low, high = (ew.broadcast_in_dim(x, shape=shape, broadcast_dimensions=(0,), sharding=None) for x in (low, high))
+    return [ew.add(low, ew.mul(unit, ew.sub(high, low)))]
+
+
+# Draws without a key: every run gives other numbers.
+rng_uniform = Primitive(
+    "rng_uniform",
+    type=_uniform_type,
+    lower=_lower_uniform,
+    nondiff="what is drawn does not follow its bounds in a way that could be differentiated",
+    batch=_uniform_batch,
 )
 
 
