@@ -1,5 +1,6 @@
 """What the tables of operations are made with: types, lowerings and batch rules that whole families share."""
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -12,18 +13,24 @@ from morphax.support import dtypes
 
 typeof = operand_type
 
-_scalars: dict[tuple[Any, Any], np.generic] = {}
+_scalars: dict[tuple[Any, ...], np.generic] = {}
+_SCALARS_KEPT = 4096
 
 
 def scalar(value: Any, dtype: np.dtype) -> np.generic:
     """`value` as a literal of that dtype. Remembered: rules ask for the same few constants all the time."""
-    key = (value, dtype)
+    if value.__class__ in (float, int) and not value:  # 0.0 and -0.0 are equal as keys
+        key: tuple[Any, ...] = (0, dtype, math.copysign(1.0, value))
+    else:
+        key = (value, dtype)
     found = _scalars.get(key)
     if found is None:
         with np.errstate(over="ignore", invalid="ignore"):
             made: Any = np.asarray(value).astype(dtype)[()]
-        if len(_scalars) > 1024 or value == 0:  # 0.0 and -0.0 are equal as keys
+        if value == 0 and len(key) == 2:
             return made
+        if len(_scalars) >= _SCALARS_KEPT:
+            _scalars.clear()
         found = _scalars[key] = made
     return found
 
