@@ -13,6 +13,8 @@ from morphax.version import __version__
 
 if TYPE_CHECKING:
     from morphax import (
+        ad_checkpoint,
+        custom_batching,
         custom_derivatives,
         debug,
         dtypes,
@@ -31,6 +33,7 @@ if TYPE_CHECKING:
     from morphax.control.checkpoint import checkpoint
     from morphax.control.checkpoint import checkpoint as remat
     from morphax.control.custom import custom_gradient, custom_jvp, custom_vjp
+    from morphax.control.policies import checkpoint_policies
     from morphax.environment import clear_caches, print_environment_info
     from morphax.ir.avals import ShapeDtypeStruct, typeof
     from morphax.ir.sharding import PartitionSpec as P
@@ -102,6 +105,7 @@ _NAMES: dict[str, tuple[str, str]] = {
     "Shard": ("morphax.runtime.array", "Shard"),
     "ShapeDtypeStruct": ("morphax.ir.avals", "ShapeDtypeStruct"),
     "checkpoint": ("morphax.control.checkpoint", "checkpoint"),
+    "checkpoint_policies": ("morphax.control.policies", "checkpoint_policies"),
     "custom_gradient": ("morphax.control.custom", "custom_gradient"),
     "custom_jvp": ("morphax.control.custom", "custom_jvp"),
     "custom_vjp": ("morphax.control.custom", "custom_vjp"),
@@ -158,7 +162,9 @@ _FLAGS = frozenset(
 )
 _MODULES = frozenset(
     [
+        "ad_checkpoint",
         "compat",
+        "custom_batching",
         "custom_derivatives",
         "debug",
         "experimental",

@@ -343,7 +343,7 @@ custom_vjp_call_p = _carrier("custom_vjp_call")
 # ---- the decorators --------------------------------------------------------------------------------------------------
 
 
-def _bound(fun: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
+def positional(fun: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
     """All arguments by position."""
     if not kwargs:
         try:
@@ -479,7 +479,7 @@ class custom_jvp(_Custom):
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if self.jvp is None:
             raise AttributeError(f"no JVP rule was given for {self.__name__}. Call its defjvp.")
-        return _call_jvp(self, self.jvp, _bound(self.fun, args, kwargs))
+        return _call_jvp(self, self.jvp, positional(self.fun, args, kwargs))
 
 
 def zero_tangent(x: Any) -> Any:
@@ -582,7 +582,7 @@ class custom_vjp(_Custom):
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if self.fwd is None or self.bwd is None:
             raise AttributeError(f"no VJP rules were given for {self.__name__}. Call its defvjp.")
-        return _call_vjp(self, self.fwd, self.bwd, _bound(self.fun, args, kwargs))
+        return _call_vjp(self, self.fwd, self.bwd, positional(self.fun, args, kwargs))
 
 
 @api_boundary
