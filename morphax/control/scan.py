@@ -39,40 +39,39 @@ def _type(
 
 def _lower(low: Any, ins: Any, outs: Any, *operands: Any, jaxpr: Jaxpr, length: int, num_consts: int, num_carry: int,
            reverse: bool, unroll: int) -> list[Any]:  # fmt: skip
+    """A while loop of passes with `unroll` turns each, and the turns that remain after it."""
     consts, carry, xs = cut(operands, num_consts, num_carry)
-    if length == 0:
-        return carry + [low.constant(0, low.storage(a)) for a in outs[num_carry:]]
-    x_types = ins[num_consts + num_carry :]
-    y_types = outs[num_carry:]
-    zero = low.constant(0, _INT)
-    if unroll == 1 and length == 1:
-        rows = [low.row(x, t, zero) for x, t in zip(xs, x_types, strict=True)]
-        results = low.equations(jaxpr, [*consts, *carry, *rows])
-        empty = [low.constant(0, low.storage(t)) for t in y_types]
-        stacked = [low.set_row(e, t, y, zero) for e, t, y in zip(empty, y_types, results[num_carry:], strict=True)]
-        return results[:num_carry] + stacked
-    stacks = [low.constant(0, low.storage(t)) for t in y_types]
+    x_types, y_types = ins[num_consts + num_carry :], outs[num_carry:]
     state_types = (_INT, *ins[num_consts : num_consts + num_carry], *y_types)
+    whole = length // unroll * unroll
+    if whole == unroll:
+        whole = 0  # one pass needs no loop
+
+    def turn(at: Any, state: Sequence[Any]) -> list[Any]:
+        carry, stacks = cut(state, num_carry)
+        rows = [low.row(x, t, at) for x, t in zip(xs, x_types, strict=True)]
+        carry, ys = cut(low.equations(jaxpr, [*consts, *carry, *rows]), num_carry)
+        return carry + [low.set_row(s, t, y, at) for s, t, y in zip(stacks, y_types, ys, strict=True)]
 
     def test(i: Any, *state: Any) -> list[Any]:
-        bound = low.constant(length, _INT)
-        return low.op("stablehlo.compare", (_BOOL,), (i, bound), {"comparison_direction": _LESS})
+        return low.op("stablehlo.compare", (_BOOL,), (i, low.constant(whole, _INT)), {"comparison_direction": _LESS})
 
     def body(i: Any, *state: Any) -> list[Any]:
-        carry, stacks = cut(state, num_carry)
-        at = i
-        if reverse:
-            at = low.op("stablehlo.subtract", (_INT,), (low.constant(length - 1, _INT), i))[0]
-        rows = [low.row(x, t, at) for x, t in zip(xs, x_types, strict=True)]
-        results = low.equations(jaxpr, [*consts, *carry, *rows])
-        stacks = [low.set_row(s, t, y, at) for s, t, y in zip(stacks, y_types, results[num_carry:], strict=True)]
-        following = low.op("stablehlo.add", (_INT,), (i, low.constant(1, _INT)))[0]
-        return [following, *results[:num_carry], *stacks]
+        values: Sequence[Any] = state
+        for k in range(unroll):
+            at = low.op("stablehlo.add", (_INT,), (i, low.constant(k, _INT)))[0] if k else i
+            if reverse:
+                at = low.op("stablehlo.subtract", (_INT,), (low.constant(length - 1, _INT), at))[0]
+            values = turn(at, values)
+        return [low.op("stablehlo.add", (_INT,), (i, low.constant(unroll, _INT)))[0], *values]
 
-    made = low.op(
-        "stablehlo.while", state_types, (zero, *carry, *stacks), regions=((state_types, test), (state_types, body))
-    )
-    return made[1:]
+    state = [*carry, *[low.constant(0, low.storage(t)) for t in y_types]]
+    if whole:
+        regions = ((state_types, test), (state_types, body))
+        state = low.op("stablehlo.while", state_types, (low.constant(0, _INT), *state), regions=regions)[1:]
+    for k in range(whole, length):
+        state = turn(low.constant(length - 1 - k if reverse else k, _INT), state)
+    return state
 
 
 _LESS = "#stablehlo<comparison_direction LT>"
