@@ -1,12 +1,17 @@
 """Linear algebra: NumPy's `linalg`. Matrices are the last two axes, all axes before are batches."""
 
+import itertools
 import operator as python
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from morphax.control.custom import custom_jvp
-from morphax.numpy import einsum, promotion, reductions, shapes, statistics
+from morphax.numpy import promotion, reductions, shapes, statistics
+from morphax.numpy.einsum import matmul as _matmul
+from morphax.numpy.einsum import outer as _outer
+from morphax.numpy.einsum import tensordot as _tensordot
+from morphax.numpy.einsum import vecdot as _vecdot
 from morphax.ops import contract, family, indexing, linalg, reduce, sorting, spectra, structure
 from morphax.ops import elementwise as ew
 from morphax.ops import matrices as mx
@@ -67,9 +72,7 @@ def _squares(name: str, a: Any) -> Any:
     a = _matrices(name, a)
     shape = typeof(a).shape
     if shape[-1] != shape[-2]:
-        raise ValueError(
-            f"{name}: Argument to {name} must have shape [..., n, n], got {shape}. Only square matrices have it."
-        )
+        raise ValueError(f"{name}: Argument to {name} must have shape [..., n, n], got {shape}. Give square matrices.")
     return a
 
 
@@ -139,8 +142,8 @@ def qr(a: Any, mode: str = "reduced") -> Any:
 
     Args:
         a: array of shape (..., m, n).
-        mode: "reduced" for Q of shape (..., m, min(m, n)), "complete" for Q of shape (..., m, m), "r" for R alone, "raw"
-            for LAPACK's reflectors, transposed, and their scales.
+        mode: "reduced" for Q of shape (..., m, min(m, n)), "complete" for Q of shape (..., m, m), "r" for R alone,
+            "raw" for LAPACK's reflectors, transposed, and their scales.
 
     Raises:
         ValueError: another mode.
@@ -270,7 +273,7 @@ def eigvals(a: Any) -> Any:
 
 
 @program("UPLO", "symmetrize_input")
-def eigh(a: Any, UPLO: str | None = None, symmetrize_input: bool = True) -> EighResult:  # noqa: N803 - NumPy's name
+def eigh(a: Any, UPLO: str | None = None, symmetrize_input: bool = True) -> EighResult:
     """Eigenvalues, rising, and orthonormal eigenvectors of symmetric or Hermitian matrices.
 
     Args:
@@ -290,7 +293,7 @@ def eigh(a: Any, UPLO: str | None = None, symmetrize_input: bool = True) -> Eigh
     return EighResult(*spectra.eigh_of(_symmetrized(a) if symmetrize_input else a, lower))
 
 
-def eigvalsh(a: Any, UPLO: str | None = "L", *, symmetrize_input: bool = True) -> Any:  # noqa: N803 - NumPy's name
+def eigvalsh(a: Any, UPLO: str | None = "L", *, symmetrize_input: bool = True) -> Any:
     """Eigenvalues of symmetric or Hermitian matrices, rising. Arguments as in `eigh`.
 
     >>> from morphax import numpy as jnp
@@ -325,8 +328,8 @@ def solve(a: Any, b: Any) -> Any:
     left, right = typeof(a).shape, typeof(b).shape
     if len(left) < 2 or left[-1] != left[-2] or not right or right[-2 if len(right) > 1 else -1] != left[-1]:
         raise ValueError(
-            f"solve: Invalid shapes for solve: {left}, {right}. It needs (..., n, n), and (n,) or (..., n, k). For a vector "
-            "for each matrix, use solve(a, b[..., None])[..., 0]."
+            f"solve: Invalid shapes for solve: {left}, {right}. It needs (..., n, n), and (n,) or (..., n, k). For a "
+            "vector for each matrix, use solve(a, b[..., None])[..., 0]."
         )
     if len(right) == 1:
         return structure.squeeze(_solve(a, structure.expand_dims(b, (1,))), dimensions=(len(left) - 1,))
@@ -377,7 +380,7 @@ def pinv(a: Any, rtol: Any = None, hermitian: bool = False, *, rcond: Any = None
     elif rcond is not None:
         raise ValueError("pinv: only one of rtol and rcond may be given.")
     shape = typeof(a).shape
-    size = ew.abs(like(a, 0)).dtype
+    size = dtypes.to_real(typeof(a).dtype)
     rtol = family.scalar(10 * max(shape[-2:]) * _eps(a), size) if rtol is None else promotion.as_dtype(rtol, size)
     return (_pinv_hermitian if hermitian else _pinv)(a, rtol)
 
@@ -389,6 +392,7 @@ def _cut(s: Any, rtol: Any) -> Any:
         return s
     largest = reduce.reduce_max(s, axes=(len(shape) - 1,))
     batch = tuple(range(len(shape) - 1))
+    rtol = promotion.as_dtype(rtol, typeof(s).dtype)  # custom_jvp narrows host values to the default types
     rtol = promotion.spread(rtol, typeof(largest).shape) if typeof(rtol).ndim else rtol
     limit = ew.broadcast_in_dim(ew.mul(largest, rtol), shape=shape, broadcast_dimensions=batch, sharding=None)
     large = ew.gt(s, limit)
@@ -536,7 +540,7 @@ def slogdet(a: Any, *, method: str | None = None) -> SlogdetResult:
 
 
 @program("hermitian")
-def matrix_rank(M: Any, rtol: Any = None, *, hermitian: bool = False, tol: Any = None) -> Any:  # noqa: N803 - NumPy's name
+def matrix_rank(M: Any, rtol: Any = None, *, hermitian: bool = False, tol: Any = None) -> Any:
     """Ranks: how many singular values exceed a limit.
 
     Args:
@@ -610,10 +614,27 @@ def cond(x: Any, p: Any = None) -> Any:
 
 def _guarded_power(s: Any, exponent: float) -> Any:
     """s ** exponent for s >= 0, with derivative 0 at 0."""
+    if exponent < 0:
+        return ew.pow(s, like(s, exponent))
     is_zero = ew.eq(s, like(s, 0))
     safe = ew.select_n(is_zero, s, like(s, 1))
     power = ew.sqrt(safe) if exponent == 0.5 else ew.pow(safe, like(s, exponent))
     return ew.select_n(is_zero, power, s)
+
+
+def _largest(x: Any, axes: tuple[int, ...]) -> Any:
+    """The greatest of numbers that are not negative; 0 for none."""
+    shape = typeof(x).shape
+    if any(not shape[d] for d in axes):
+        return ew.reduce_sum(x, axes=axes)
+    return reduce.reduce_max(x, axes=axes)
+
+
+def _least(x: Any, axes: tuple[int, ...]) -> Any:
+    shape = typeof(x).shape
+    if any(not shape[d] for d in axes):
+        raise ValueError(f"norm: the least entry of an empty array, of shape {shape}, is not defined.")
+    return reduce.reduce_min(x, axes=axes)
 
 
 def _euclidean(x: Any, axes: tuple[int, ...]) -> Any:
@@ -628,9 +649,9 @@ def _vector_norm(name: str, x: Any, order: Any, axes: tuple[int, ...]) -> Any:
         raise ValueError(f"{name}: Invalid order {order!r} for vector norm. Give a number.")
     size = ew.abs(x)
     if order == np.inf:
-        return reduce.reduce_max(size, axes=axes)
+        return _largest(size, axes)
     if order == -np.inf:
-        return reduce.reduce_min(size, axes=axes)
+        return _least(size, axes)
     if order == 0:
         return ew.reduce_sum(ew.convert(ew.ne(x, like(x, 0)), typeof(size).dtype), axes=axes)
     if order == 1:
@@ -644,20 +665,20 @@ def _column_sums(x: Any, axis: int) -> Any:
 
 
 def _over_last(extreme: Any) -> Any:
-    return lambda x: extreme(x, axes=(typeof(x).ndim - 1,))
+    return lambda x: extreme(x, (typeof(x).ndim - 1,))
 
 
 _MATRIX_NORMS: dict[Any, Any] = {
     None: lambda x: _euclidean(x, (typeof(x).ndim - 2, typeof(x).ndim - 1)),
     "fro": lambda x: _euclidean(x, (typeof(x).ndim - 2, typeof(x).ndim - 1)),
     "f": lambda x: _euclidean(x, (typeof(x).ndim - 2, typeof(x).ndim - 1)),
-    "nuc": lambda x: _over_last(ew.reduce_sum)(_singular_values(x)),
-    2: lambda x: _over_last(reduce.reduce_max)(_singular_values(x)),
-    -2: lambda x: _over_last(reduce.reduce_min)(_singular_values(x)),
-    1: lambda x: _over_last(reduce.reduce_max)(_column_sums(x, -2)),
-    -1: lambda x: _over_last(reduce.reduce_min)(_column_sums(x, -2)),
-    np.inf: lambda x: _over_last(reduce.reduce_max)(_column_sums(x, -1)),
-    -np.inf: lambda x: _over_last(reduce.reduce_min)(_column_sums(x, -1)),
+    "nuc": lambda x: _over_last(lambda s, axes: ew.reduce_sum(s, axes=axes))(_singular_values(x)),
+    2: lambda x: _over_last(_largest)(_singular_values(x)),
+    -2: lambda x: _over_last(_least)(_singular_values(x)),
+    1: lambda x: _over_last(_largest)(_column_sums(x, -2)),
+    -1: lambda x: _over_last(_least)(_column_sums(x, -2)),
+    np.inf: lambda x: _over_last(_largest)(_column_sums(x, -1)),
+    -np.inf: lambda x: _over_last(_least)(_column_sums(x, -1)),
 }
 
 
@@ -783,15 +804,13 @@ def multi_dot(arrays: Any, *, precision: Any = None) -> Any:
         return factors[0]
     ranks = [typeof(x).ndim for x in factors]
     if ranks[0] not in (1, 2) or ranks[-1] not in (1, 2) or any(rank != 2 for rank in ranks[1:-1]):
-        raise ValueError(
-            f"multi_dot: input arrays must have exactly two dimensions, the ends one or two; they have {ranks}."
-        )
+        raise ValueError(f"multi_dot: input arrays must have exactly two dimensions, the ends one or two, not {ranks}.")
     if ranks[0] == 1:
         factors[0] = structure.expand_dims(factors[0], (0,))
     if ranks[-1] == 1:
         factors[-1] = structure.expand_dims(factors[-1], (1,))
     sides = [typeof(x).shape for x in factors]
-    if any(left[1] != right[0] for left, right in zip(sides, sides[1:], strict=False)):
+    if any(left[1] != right[0] for left, right in itertools.pairwise(sides)):
         raise ValueError(
             f"multi_dot: shapes {sides} do not chain: each must have as many columns as the next has rows."
         )
@@ -837,8 +856,8 @@ def tensorinv(a: Any, ind: int = 2) -> Any:
     rows, columns = (int(np.prod(part)) for part in (shape[:ind], shape[ind:]))
     if rows != columns:
         raise ValueError(
-            f"tensorinv: the product of the first {ind} sizes of {shape} is {rows}, and that of the others {columns}. They "
-            "must be equal."
+            f"tensorinv: the product of the first {ind} sizes of {shape} is {rows}, and that of the others {columns}. "
+            "They must be equal."
         )
     return structure.reshape_to(inv(structure.reshape_to(a, (rows, columns))), (*shape[ind:], *shape[:ind]))
 
@@ -869,8 +888,8 @@ def _tensorsolve(a: Any, b: Any, axes: Any) -> Any:
     size = int(np.prod(wanted))
     if typeof(b).size != size or typeof(a).size != size * size:
         raise ValueError(
-            f"tensorsolve: a of shape {typeof(a).shape} and b of shape {typeof(b).shape} do not fit: a needs the shape of b, "
-            "followed by that of the result, of as many entries."
+            f"tensorsolve: a of shape {typeof(a).shape} and b of shape {typeof(b).shape} do not fit: a needs the shape "
+            "of b, followed by that of the result, of as many entries."
         )
     x = linalg.solve(structure.reshape_to(a, (size, size)), structure.reshape_to(b, (size, 1)))
     return structure.reshape_to(x, wanted)
@@ -912,7 +931,7 @@ def matmul(x1: Any, x2: Any, /, *, precision: Any = None, preferred_element_type
     >>> jnp.linalg.matmul(jnp.array([[1, 2]]), jnp.array([[3], [4]])).tolist()
     [[11]]
     """
-    return einsum.matmul(x1, x2, precision=precision, preferred_element_type=preferred_element_type)
+    return _matmul(x1, x2, precision=precision, preferred_element_type=preferred_element_type)
 
 
 def matrix_transpose(x: Any, /) -> Any:
@@ -935,10 +954,10 @@ def outer(x1: Any, x2: Any, /) -> Any:
     x1, x2 = promotion.array("outer", x1), promotion.array("outer", x2)
     if typeof(x1).ndim != 1 or typeof(x2).ndim != 1:
         raise ValueError(
-            f"outer: Input arrays must be one-dimensional, but they are {typeof(x1).ndim}- and {typeof(x2).ndim}-dimensional. "
-            "Ravel them first."
+            f"outer: Input arrays must be one-dimensional, but they have shapes {typeof(x1).shape} and "
+            f"{typeof(x2).shape}. Ravel them first."
         )
-    return einsum.outer(x1, x2)
+    return _outer(x1, x2)
 
 
 def tensordot(
@@ -951,7 +970,7 @@ def tensordot(
     >>> jnp.linalg.tensordot(jnp.array([1, 2]), jnp.array([3, 4]), axes=1).item()
     11
     """
-    return einsum.tensordot(
+    return _tensordot(
         x1, x2, axes, precision=precision, preferred_element_type=preferred_element_type, out_sharding=out_sharding
     )
 
@@ -975,4 +994,4 @@ def vecdot(
     >>> jnp.linalg.vecdot(jnp.array([1, 2]), jnp.array([3, 4])).item()
     11
     """
-    return einsum.vecdot(x1, x2, axis=axis, precision=precision, preferred_element_type=preferred_element_type)
+    return _vecdot(x1, x2, axis=axis, precision=precision, preferred_element_type=preferred_element_type)
