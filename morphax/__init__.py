@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from morphax.control.checkpoint import checkpoint as remat
     from morphax.control.custom import custom_gradient, custom_jvp, custom_vjp
     from morphax.control.policies import checkpoint_policies
+    from morphax.control.shard_map import shard_map, smap
     from morphax.environment import clear_caches, print_environment_info
     from morphax.ir.avals import ShapeDtypeStruct, typeof
     from morphax.ir.sharding import PartitionSpec as P
@@ -112,6 +113,8 @@ _NAMES: dict[str, tuple[str, str]] = {
     "NamedSharding": ("morphax.runtime.shardings", "NamedSharding"),
     "P": ("morphax.ir.sharding", "PartitionSpec"),
     "make_mesh": ("morphax.runtime.shardings", "make_mesh"),
+    "shard_map": ("morphax.control.shard_map", "shard_map"),
+    "smap": ("morphax.control.shard_map", "smap"),
     "set_mesh": ("morphax.ir.sharding", "set_mesh"),
     "effects_barrier": ("morphax.runtime.compile", "wait_for_effects"),
     "pure_callback": ("morphax.control.callback", "pure_callback"),

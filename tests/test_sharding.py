@@ -112,3 +112,59 @@ def test_many_programs_with_collectives_in_flight():
         A = f(A)
     A.block_until_ready()
     """)
+
+
+def test_shard_map_and_its_collectives():
+    run("""
+    from morphax import lax
+    def f(a):
+        return (lax.psum(a, "y"), lax.pmean(a, "x"), lax.pmax(a, ("x", "y")), lax.all_gather(a, "x"),
+                lax.ppermute(a, "y", [(0, 1), (1, 0)]), lax.axis_index(("x", "y"))[None],
+                lax.psum_scatter(a, "y", scatter_dimension=0, tiled=True), lax.all_to_all(a, "y", 0, 1, tiled=True))
+    specs = (P("x"), P(None, "y"), P(), P(None, None, "y"), P("x", "y"), P(("x", "y")), P(("x", "y")), P("x", "y"))
+    g = jax.shard_map(f, mesh=mesh, in_specs=P("x", "y"), out_specs=specs, check_vma=False)
+    blocks = a.reshape(2, 4, 4, 4)  # x, row, y, column
+    for r in (g(a), jax.jit(g)(a), jax.jit(g)(jax.device_put(a, on(P("x", "y"))))):
+        np.testing.assert_allclose(r[0], blocks.sum(2).reshape(8, 4), rtol=1e-6)
+        np.testing.assert_allclose(r[1], blocks.mean(0).reshape(4, 16), rtol=1e-6)
+        np.testing.assert_allclose(r[2], blocks.max((0, 2)), rtol=1e-6)
+        np.testing.assert_allclose(r[3], blocks.reshape(2, 4, 16), rtol=1e-6)
+        moved = np.zeros_like(blocks)
+        moved[:, :, 1], moved[:, :, 0] = blocks[:, :, 0], blocks[:, :, 1]
+        np.testing.assert_allclose(r[4], moved.reshape(8, 16))
+        assert r[5].tolist() == list(range(8))
+        np.testing.assert_allclose(r[6], blocks.sum(2).reshape(8, 4), rtol=1e-6)
+    """)
+
+
+def test_gradients_through_shard_map_reduce_once():
+    lines = run("""
+    from morphax import lax
+    w = np.linspace(-1, 1, 48, dtype="float32").reshape(16, 3)
+    def local(w, x): return lax.psum(jnp.sum(jnp.tanh(x @ w)), ("x", "y"))
+    sharded = jax.shard_map(local, mesh=mesh, in_specs=(P(), P(("x", "y"))), out_specs=P())
+    whole = lambda w, x: jnp.sum(jnp.tanh(x @ w))
+    np.testing.assert_allclose(sharded(w, a), whole(w, a), rtol=1e-5)
+    for argnum in (0, 1):
+        want = jax.grad(whole, argnum)(w, a)
+        for got in (jax.grad(sharded, argnum)(w, a), jax.jit(jax.grad(sharded, argnum))(w, a)):
+            np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-5)
+    second = lambda f: jax.grad(lambda w: jnp.sum(jnp.sin(jax.grad(f)(w, a))))(w)
+    np.testing.assert_allclose(second(sharded), second(whole), rtol=1e-3, atol=1e-4)
+    np.testing.assert_allclose(
+        jax.jvp(lambda w: sharded(w, a), (w,), (w,))[1], jax.jvp(lambda w: whole(w, a), (w,), (w,))[1], rtol=1e-4)
+    print(jax.jit(jax.grad(sharded)).lower(w, a).compile().as_text().count("all-reduce("))
+    print(jax.jit(jax.grad(sharded, 1)).lower(w, a).compile().as_text().count("all-reduce("))
+    """)
+    assert lines == ["1", "0"]
+
+
+def test_a_result_that_differs_must_say_so():
+    (line,) = run("""
+    try:
+        jax.shard_map(lambda x: x, mesh=mesh, in_specs=P("x"), out_specs=P())(a)
+    except ValueError as error:
+        print(error)
+    """)
+    assert "differs over the mesh axes ('x',)" in line
+    assert "psum" in line

@@ -104,7 +104,8 @@ class ShapedArray:
                 names.append(str(size))
             else:
                 names.append(f"{size}@{axis if isinstance(axis, str) else '(' + ','.join(axis) + ')'}")
-        varying = "{V:(" + ",".join(sorted(self.varying)) + ")}" if self.varying else ""
+        axes = ",".join(sorted(self.varying))
+        varying = "" if not axes else f"{{V:{axes}}}" if len(self.varying) == 1 else f"{{V:({axes})}}"
         return f"[{','.join(names)}]{varying}"
 
     def str_short(self, short_dtypes: bool = False) -> str:

@@ -10,6 +10,8 @@ class _Current(threading.local):
     trace: Any = None
     source: Any = None
     scope: str = ""
+    axes: dict[Any, int] = {}  # noqa: RUF012 - replaced, never changed: names and sizes of the bound axes
+    manual: frozenset = frozenset()  # those that are axes of a mesh
 
     @staticmethod
     def mark_inside(inside: bool) -> None:

@@ -162,6 +162,9 @@ class Primitive:
         if found is None:
             result = self.type(*operands, **params)
             found = tuple(result) if self.multiple else (result,)
+            if self.collective is None and any(a.varying for a in operands):
+                varying = frozenset().union(*[a.varying for a in operands])
+                found = tuple([a.update(varying=varying) for a in found])
             if key is not None:
                 if len(self._types) >= _MEMO_LIMIT:
                     self._types.clear()

@@ -4,6 +4,29 @@ Lowest first: arguments, elementwise, structure, reductions, contract, indexing,
 convolution, window, ragged, random, control.
 """
 
+from morphax.lax.collectives import (
+    all_gather,
+    all_gather_p,
+    all_to_all,
+    all_to_all_p,
+    axis_index,
+    axis_index_p,
+    axis_size,
+    pbroadcast,
+    pcast,
+    pmax,
+    pmax_p,
+    pmean,
+    pmin,
+    pmin_p,
+    ppermute,
+    ppermute_p,
+    pshuffle,
+    psum,
+    psum_p,
+    psum_scatter,
+    pswapaxes,
+)
 from morphax.lax.contract import (
     DotAlgorithm,
     DotAlgorithmPreset,

@@ -95,6 +95,24 @@ def target_of(args: Sequence[Any]) -> tuple[Target, bool]:
     return Target(devices, tuple([_on_all(x, chosen) for x in args])), True
 
 
+def mesh_of(jaxpr: Jaxpr) -> Any:
+    """A sharding on the first mesh of several devices that the program names, in a constraint or a shard_map."""
+    if "mesh" not in jaxpr.memo:
+        found = None
+        for eqn in jaxpr.eqns:
+            if found is None and eqn.primitive.name in ("sharding_constraint", "shard_map"):
+                found = eqn.params.get("sharding") or _whole(eqn.params["mesh"])
+                found = found if found is not None and len(found._internal_device_list) > 1 else None
+            for inner in subjaxprs(eqn.params):
+                found = found if found is not None else mesh_of(inner)
+        jaxpr.memo["mesh"] = found
+    return jaxpr.memo["mesh"]
+
+
+def _whole(mesh: Any) -> Any:
+    return shardings.NamedSharding(mesh, PartitionSpec()) if mesh._internal_device_list is not None else None
+
+
 def _named(sharding: Any) -> str:
     devices = list(sharding._internal_device_list)
     return str(devices[0]) if len(devices) == 1 else str(devices)
@@ -213,12 +231,19 @@ def _run_carrier(prim: Primitive, args: Sequence[Any], params: dict[str, Any]) -
     jaxpr = subjaxprs(params)[0]
     types = tuple([avals.operand_type(x) for x in args])
     target, committed = target_of(args)
+    single = None
+    if len(target.devices) == 1 and not committed:
+        single = _single(prim, types, params)
+        inner = mesh_of(single)
+        if inner is not None:
+            target = Target(tuple(inner._internal_device_list), (replicated(inner),) * len(args))
     # In the jaxpr's own memo, so that it lives as long as the jaxpr.
     others = tuple([(k, v) for k, v in params.items() if v is not jaxpr])
     key = ("eager", prim, types, target, config.trace_context(), others)
     executable = jaxpr.memo.get(key)
     if executable is None:
         request = compiling.Request(target.devices, in_shardings=target.in_shardings)
-        executable = compiling.compiled(_single(prim, types, params), jaxpr.debug_name or prim.name, request)
+        single = single or _single(prim, types, params)
+        executable = compiling.compiled(single, jaxpr.debug_name or prim.name, request)
         jaxpr.memo[key] = executable
     return executable(args, committed)

@@ -14,7 +14,7 @@ from jaxlib import _jax
 from morphax.control.call import call
 from morphax.ir import avals
 from morphax.ir.current import base, current
-from morphax.ir.jaxpr import ClosedJaxpr, Jaxpr, evaluate, subjaxprs
+from morphax.ir.jaxpr import ClosedJaxpr, Jaxpr, evaluate
 from morphax.ir.sharding import PartitionSpec, check_spec
 from morphax.ir.trace import Tracer, close, stage
 from morphax.runtime import array, backend, eager, shardings
@@ -309,7 +309,7 @@ class Jit:
         if self.in_shardings is UNSPECIFIED and self.out_shardings is UNSPECIFIED:
             found, committed = eager.target_of(leaves)
             if len(found.devices) == 1 and not committed:
-                inner = _constraint(traced.program)
+                inner = eager.mesh_of(traced.program)
                 if inner is not None:
                     whole = (eager.replicated(inner),) * len(leaves)
                     return eager.Target(tuple(inner._internal_device_list), whole), True
@@ -359,20 +359,6 @@ class Jit:
     def _suits_twin(self, traced: Traced, leaves: Sequence[Any]) -> bool:
         plain = not traced.consts and not self.static_argnums and not self.static_argnames and all(traced.kept)
         return plain and len(leaves) >= _WIDE and all(x.__class__ is array.ArrayImpl for x in leaves)
-
-
-def _constraint(jaxpr: Jaxpr) -> Any:
-    """The first sharding on several devices that a constraint in the program names; None without one."""
-    if "constraint" not in jaxpr.memo:
-        found = None
-        for eqn in jaxpr.eqns:
-            if found is None and eqn.primitive.name == "sharding_constraint":
-                sharding = eqn.params["sharding"]
-                found = sharding if len(sharding._internal_device_list) > 1 else None
-            for inner in subjaxprs(eqn.params):
-                found = found if found is not None else _constraint(inner)
-        jaxpr.memo["constraint"] = found
-    return jaxpr.memo["constraint"]
 
 
 def _is_sharding(x: Any) -> bool:

@@ -137,6 +137,7 @@ class Lowering:
         operands: Sequence[Any],
         attributes: dict[str, str] | None = None,
         regions: Sequence[tuple[Sequence[ShapedArray], BlockFun]] = (),
+        end: str = _RETURN,
     ) -> list[Any]:
         """Emit one operation and return its results.
 
@@ -146,6 +147,7 @@ class Lowering:
             operands: MLIR values.
             attributes: in MLIR's syntax; a value "unit" stands for a unit attribute.
             regions: per region the types of its block's arguments, and a function from the arguments to the results.
+            end: the operation that ends a region's block.
         """
         mlir = self._mlir
         parsed = None
@@ -161,17 +163,47 @@ class Lowering:
             ip=self._ip,
         )
         for region, (types, body) in zip(made.regions, regions, strict=True) if regions else ():
-            self._fill(region, types, body)
+            self._fill(region, types, body, end)
         return [made.result] if len(outs) == 1 else list(made.results)
 
-    def _fill(self, region: Any, types: Sequence[ShapedArray], body: BlockFun) -> None:
+    def manual(
+        self, jaxpr: Jaxpr, mesh: Any, ins: Any, outs: Any, operands: Any, in_specs: Any, out_specs: Any, axes: Any
+    ) -> list[Any]:
+        """Run a jaxpr on each device's parts of the operands."""
+        module = self.module
+        if module.meshes is None:
+            raise ValueError(f"shard_map: the program is compiled for one device, and the mesh has several: {mesh}.")
+        symbol = module.meshes.name(mesh)
+
+        def shardings(specs: Any, types: Any) -> str:
+            rows = []
+            for spec, aval in zip(specs, types, strict=True):
+                entries = [spec[k] if k < len(spec) else None for k in range(len(physical_shape(aval)))]
+                names = [e if isinstance(e, tuple) else () if e is None else (e,) for e in entries]
+                dims = ["{" + ", ".join(f'"{n}"' for n in group) + "}" for group in names]
+                rows.append(f"<@{symbol}, [{', '.join(dims)}]>")
+            return f"#sdy.sharding_per_value<[{', '.join(rows)}]>"
+
+        attributes = {
+            "in_shardings": shardings(in_specs, ins),
+            "out_shardings": shardings(out_specs, outs),
+            "manual_axes": "#sdy<manual_axes{" + ", ".join(f'"{a}"' for a in axes) + "}>",
+        }
+        outer, module.manual_mesh = module.manual_mesh, mesh
+        region = (jaxpr.in_avals, lambda *parts: self.equations(jaxpr, parts))
+        try:
+            return self.op("sdy.manual_computation", outs, operands, attributes, (region,), end="sdy.return")
+        finally:
+            module.manual_mesh = outer
+
+    def _fill(self, region: Any, types: Sequence[ShapedArray], body: BlockFun, end: str) -> None:
         mlir = self._mlir
         with mlir.mlir:
             block = region.blocks.append(*[mlir.type(a) for a in types], arg_locs=[self._location] * len(types))
         outside, constants = self._ip, self._constants
         self._ip, self._constants = ir.InsertionPoint(block), dict(constants)
         results = body(*block.arguments)
-        _create(_RETURN, [], list(results), loc=self._location, ip=self._ip)
+        _create(end, [], list(results), loc=self._location, ip=self._ip)
         self._ip, self._constants = outside, constants
 
     def key_words(self, aval: ShapedArray) -> tuple[int, ...]:
@@ -409,11 +441,18 @@ class Module:
         self._names: set[str] = set()
         self._functions: dict[Jaxpr, str] = {}
         self.callbacks: list[Callable[..., Any]] = []
+        self.manual_mesh: Any = None  # inside shard_map
+        self._channels = 0
         self.meshes: Any = None  # of programs on several devices: names of the meshes that their shardings are on
         with self._mlir.mlir, self._mlir.unknown:
             self.mlir = ir.Module.create()
             self.mlir.operation.attributes["sym_name"] = ir.StringAttr.get(_identifier(name))
             self._ip = ir.InsertionPoint(self.mlir.body)
+
+    def next_channel(self) -> int:
+        """A number that no other collective of the module has."""
+        self._channels += 1
+        return self._channels
 
     def spread(self, partitions: int) -> None:
         """Mark the module as a program for several devices, and declare its meshes."""

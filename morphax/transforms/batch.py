@@ -96,10 +96,14 @@ def batch(
 ) -> tuple[list[Any], list[bool]]:
     """Results of `fun` over a batch, and which of them have a batch axis (0)."""
     trace = Batch(current.trace, size, axis_name, spmd_axis_name)
+    outside = current.axes
+    if axis_name is not None:
+        current.axes = {**outside, axis_name: size}
     tracers = [BatchTracer(trace, x) if flag else x for x, flag in zip(args, flags, strict=True)]
     try:
         outs = run_under(trace, fun, *tracers)
     finally:
         trace.done = True
+        current.axes = outside
     mine = [o.__class__ is BatchTracer and o.owner is trace for o in outs]
     return [o.val if m else o for o, m in zip(outs, mine, strict=True)], mine

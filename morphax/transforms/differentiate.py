@@ -14,6 +14,7 @@ from morphax.ir.current import current
 from morphax.ir.jaxpr import Jaxpr, Literal, Var
 from morphax.ir.primitive import ALL, ONE, Primitive
 from morphax.ir.trace import Stage, StageTracer, Trace, Tracer, run_under
+from morphax.ops import collectives
 from morphax.ops import elementwise as ew
 from morphax.ops.family import scalar, typeof
 from morphax.support import dtypes
@@ -290,11 +291,11 @@ def backward(
         for eqn in reversed(eqns):
             prim = eqn.primitive
             if prim.multiple:
-                ct: Any = [totals.pop(v, None) for v in eqn.outvars]
+                ct: Any = [_settled(totals.pop(v, None), v) for v in eqn.outvars]
                 if all(c is None for c in ct):
                     continue
             else:
-                ct = totals.pop(eqn.outvars[0], None)
+                ct = _settled(totals.pop(eqn.outvars[0], None), eqn.outvars[0])
                 if ct is None:
                     continue
             current.source = eqn.source
@@ -312,7 +313,15 @@ def backward(
                     totals[v] = c if total is None else accumulate(total, c)
     finally:
         current.source = before
-    return [totals.get(v) for v in inputs]
+    return [_settled(totals.get(v), v) for v in inputs]
+
+
+def _settled(ct: Any, v: Var) -> Any:
+    """The cotangent of a value, summed over the mesh axes over which it differs and the value does not."""
+    if ct is None:
+        return None
+    differing = typeof(ct).varying
+    return collectives.summed_over(ct, differing - v.aval.varying) if differing - v.aval.varying else ct
 
 
 def accumulate(total: Any, ct: Any) -> Any:
