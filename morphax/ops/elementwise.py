@@ -144,6 +144,8 @@ sub = _row(
 
 
 def _mul_transpose(ct: Any, x: Any, y: Any) -> Any:
+    if is_unknown(x) and is_unknown(y):
+        raise family.not_linear("mul")
     if is_unknown(x):
         return _unbroadcast(mul(ct, y), x), None
     return None, _unbroadcast(mul(x, ct), y)
@@ -151,11 +153,17 @@ def _mul_transpose(ct: Any, x: Any, y: Any) -> Any:
 
 mul = _row("mul", "fciub", "stablehlo.multiply", lambda z, x, y: y, lambda z, x, y: x, transpose=_mul_transpose)
 
+def _div_transpose(ct: Any, x: Any, y: Any) -> Any:
+    if is_unknown(y):
+        raise family.not_linear("div")
+    return _unbroadcast(div(ct, y), x), None
+
+
 # The second partial reuses the quotient: d(x/y)/dy = -(x/y)/y.
 div = _row(
     "div", "fciu", "stablehlo.divide",
     lambda z, x, y: div(like(y, 1), y), lambda z, x, y: neg(div(z, y)),
-    transpose=lambda ct, x, y: (_unbroadcast(div(ct, y), x), None),
+    transpose=_div_transpose,
 )  # fmt: skip
 
 # d rem(x, y)/dy = -trunc(x/y), and x - rem(x, y) is trunc(x/y) * y, so that rounding the quotient makes it exact.

@@ -139,6 +139,14 @@ def elementwise_type(name: str, kinds: str, result: Callable[[Any], Any] | None 
     return rule
 
 
+def not_linear(name: str) -> TypeError:
+    """The error for an operation on unknowns of a linear program in which it is not linear."""
+    return TypeError(
+        f"{name} of values that both depend on the arguments is not linear, so it has no transpose. Transposes are of "
+        "linear functions only; use vjp for the others."
+    )
+
+
 # ---- lowering --------------------------------------------------------------------------------------------------------
 
 

@@ -31,13 +31,18 @@ def put(x: Any, aval: ShapedArray, device: Any, committed: bool, *, copy: bool =
 # ---- NumPy and Python conversions -----------------------------------------------------------------------------------
 
 
+def deleted(x: Any) -> str:
+    """Why an array cannot be used."""
+    return (
+        f"Array of type {x.aval} has been deleted: it was donated to a jitted function, or .delete() was called. Use "
+        "the function's result instead, or do not donate the argument."
+    )
+
+
 def check_alive(self: Any) -> None:
     """Raise for an array whose buffer is gone."""
     if self.is_deleted():
-        raise RuntimeError(
-            f"Array of type {self.aval} has been deleted: it was donated to a jitted function, or .delete() was "
-            "called. Use the function's result instead, or do not donate the argument."
-        )
+        raise RuntimeError(deleted(self))
 
 
 def _value(self: Any) -> np.ndarray:

@@ -42,7 +42,7 @@ def _install_states() -> None:
     _jax.set_tracer_class(Tracer)
     # jaxlib 0.10.2 asks the sharding for this; later ones do not.
     SingleDeviceSharding._to_xla_hlo_sharding = lambda self, ndim: _REPLICATED
-    jaxlib_utils.absl_set_min_log_level(1)
+    jaxlib_utils.absl_set_min_log_level(3)  # what XLA logs as an error is raised as an exception too
     gc.callbacks.append(lambda phase, details: _jax.collect_garbage() if phase == "stop" else None)
 
 

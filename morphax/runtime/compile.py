@@ -111,6 +111,8 @@ def place(x: Any, aval: ShapedArray, sharding: Any) -> Any:
     if isinstance(x, array.KeyArray):
         x = x.base
     if x.__class__ is not array.ArrayImpl:
+        if hasattr(type(x), "__jax_array__"):  # a protocol, looked up on the class as Python does
+            return place(x.__jax_array__(), aval, sharding)
         return put_sharded(np.asarray(x, aval.dtype), aval, sharding)
     if x.is_deleted():
         array.check_alive(x)

@@ -14,7 +14,7 @@ from morphax.ir.sharding import PartitionSpec
 from morphax.ir.trace import Trace, Tracer, leaked
 from morphax.runtime import array, backend, shardings, versions
 from morphax.runtime import compile as compiling
-from morphax.support import config, tree
+from morphax.support import config, tracebacks, tree
 
 
 class FastPath(NamedTuple):
@@ -131,6 +131,15 @@ def replicated(sharding: Any) -> Any:
     if isinstance(sharding, shardings.NamedSharding):
         return shardings.NamedSharding(sharding.mesh, PartitionSpec())
     return shardings.GSPMDSharding(sharding._internal_device_list, shardings._REPLICATED)
+
+
+def explain(error: Exception, args: Sequence[Any]) -> None:
+    """Make an exception of a compiled call say what the user needs, before a bare `raise`."""
+    if isinstance(error, _jax.JaxRuntimeError):
+        for x in tree.leaves(args):
+            if isinstance(x, (array.ArrayImpl, array.KeyArray)) and x.is_deleted():
+                error.args = (array.deleted(x),)
+    tracebacks.clean(error)
 
 
 class Eval(Trace):

@@ -191,6 +191,15 @@ class Jit:
         dynamic = tuple([a for i, a in enumerate(args) if i not in nums])
         return dynamic, {k: v for k, v in kwargs.items() if k not in self.static_argnames}, (count, static, names)
 
+    def explain(self, error: Exception, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        """Make an exception of a call say what the user needs, before a bare `raise`."""
+        if isinstance(error, ValueError) and "Non-hashable static" in str(error):
+            try:
+                self.split(args, kwargs)
+            except ValueError as explained:
+                error.args = explained.args
+        eager.explain(error, (args, kwargs))
+
     def merged(self, static: Any) -> Callable[..., Any]:
         """`fun` as a function of the dynamic arguments."""
         if not static:
@@ -441,6 +450,7 @@ def _complete(
     return tuple(sorted(all_nums)), tuple(sorted(set(names) | by_name))
 
 
+@api_boundary
 def jit(
     fun: Any = UNSPECIFIED,
     /,
@@ -632,7 +642,11 @@ def _open_front(dispatch: Callable[..., Any], state: Jit, outside: Any) -> Calla
             out = state.wide(args, kwargs)
             if out is not _MISSED:
                 return out
-        return dispatch(*args, **kwargs)
+        try:
+            return dispatch(*args, **kwargs)
+        except Exception as error:
+            state.explain(error, args, kwargs)
+            raise
 
     return jitted
 
@@ -650,7 +664,11 @@ def _fixed_front(names: tuple[str, ...], positional: int) -> Callable[..., Calla
         f"      _out = _state.wide(({passed},), {{}})\n"
         "      if _out is not _missed:\n"
         "        return _out\n"
-        f"    return _dispatch({passed})\n"
+        "    try:\n"
+        f"      return _dispatch({passed})\n"
+        "    except Exception as _error:\n"
+        f"      _state.explain(_error, ({passed},), {{}})\n"
+        "      raise\n"
         "  return jitted\n"
     )
     made: dict[str, Any] = {}
@@ -674,9 +692,13 @@ def program(*static: str, exact: bool = False) -> Callable[[Callable[..., Any]],
 
         @functools.wraps(fun)
         def array_function(*args: Any, **kwargs: Any) -> Any:
-            if current.trace is outside:
-                return compiled(*args, **kwargs)
-            return fun(*args, **kwargs)
+            try:
+                if current.trace is outside:
+                    return compiled(*args, **kwargs)
+                return fun(*args, **kwargs)
+            except Exception as error:
+                eager.explain(error, (args, kwargs))
+                raise
 
         array_function.compiled = compiled  # for operators, which look at the current trace themselves
         return array_function

@@ -103,12 +103,17 @@ def api_boundary(fun: Callable[P, R]) -> Callable[P, R]:
         try:
             return fun(*args, **kwargs)
         except Exception as error:
-            mode = config.traceback_filtering.value
-            if mode != "off":
-                _FILTERS[mode](error)
+            clean(error)
             raise  # A bare raise adds no entry for this frame to the traceback.
 
     return boundary
+
+
+def clean(error: BaseException) -> None:
+    """Drop the frames of this package from an exception that is about to be raised again by a bare `raise`."""
+    mode = config.traceback_filtering.value
+    if mode != "off":
+        _FILTERS[mode](error)
 
 
 def _remove_frames(error: BaseException) -> None:

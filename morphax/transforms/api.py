@@ -157,6 +157,7 @@ def _gradients(tape: ad.Tape, tangents: Sequence[Any], cts: Sequence[Any], types
     return grads
 
 
+@api_boundary
 def value_and_grad(
     fun: Callable[..., Any],
     argnums: int | Sequence[int] = 0,
@@ -222,6 +223,7 @@ def _refuse_reduce_axes(api: str, reduce_axes: Any) -> None:
         )
 
 
+@api_boundary
 def grad(
     fun: Callable[..., Any],
     argnums: int | Sequence[int] = 0,
@@ -308,6 +310,7 @@ class _Pullback:
         self.out_types = out_types
         self.name = name
 
+    @api_boundary
     def __call__(self, residuals: list[Any], ct: Any) -> Any:
         cts = _check_cotangents(self, ct)
         linear = self.linear
@@ -696,6 +699,7 @@ def hessian(
 # ---- vmap ------------------------------------------------------------------------------------------------------------
 
 
+@api_boundary
 def vmap(
     fun: F,
     in_axes: Any = 0,

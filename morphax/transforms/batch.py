@@ -35,6 +35,10 @@ class Batch(Trace):
         self.spmd_axis_name = spmd_axis_name
         self.done = False
 
+    def describe(self, tracer: Tracer) -> str:
+        """Words that say what the traced value is."""
+        return f" (one example of a batch of {self.size} under vmap)"
+
     def apply(self, prim: Primitive, args: Sequence[Any], params: dict[str, Any]) -> list[Any]:
         values: list[Any] = []
         flags: list[bool] = []

@@ -16,7 +16,7 @@ from morphax.ir.primitive import ALL, ONE, Primitive
 from morphax.ir.trace import Stage, StageTracer, Trace, Tracer, run_under
 from morphax.ops import collectives
 from morphax.ops import elementwise as ew
-from morphax.ops.family import scalar, typeof
+from morphax.ops.family import not_linear, scalar, typeof
 from morphax.support import dtypes
 
 is_inexact = dtypes.is_inexact
@@ -307,6 +307,8 @@ def backward(
                     f"{prim.name} was applied to an unknown of a linear program but is not linear, so it has no "
                     "transpose. linear_transpose takes linear functions only."
                 )
+            if prim.bilinear is not None and sum(operands[i].__class__ is Var for i in prim.bilinear) > 1:
+                raise not_linear(prim.name)
             for v, c in zip(eqn.invars, prim.transpose(ct, *operands, **eqn.params), strict=True):
                 if c is not None and v.__class__ is Var and v not in known:
                     total = totals.get(v)
