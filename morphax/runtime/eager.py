@@ -134,11 +134,15 @@ def replicated(sharding: Any) -> Any:
 
 
 def explain(error: Exception, args: Sequence[Any]) -> None:
-    """Make an exception of a compiled call say what the user needs, before a bare `raise`."""
+    """Make an exception of a compiled call say what the user needs, before a bare `raise`.
+
+    Raises:
+        RuntimeError: in its place, where an operand has been deleted; pass it on with a bare `raise` too.
+    """
     if isinstance(error, _jax.JaxRuntimeError):
         for x in tree.leaves(args):
             if isinstance(x, (array.ArrayImpl, array.KeyArray)) and x.is_deleted():
-                error.args = (array.deleted(x),)
+                raise RuntimeError(array.deleted(x)) from None
     tracebacks.clean(error)
 
 

@@ -19,7 +19,7 @@ from morphax.ir.sharding import PartitionSpec, check_spec
 from morphax.ir.trace import Tracer, close, stage
 from morphax.runtime import array, backend, eager, shardings
 from morphax.runtime import compile as compiling
-from morphax.support import config, tree
+from morphax.support import config, tracebacks, tree
 from morphax.support.tracebacks import api_boundary
 from morphax.transforms.flat import FlatFun, argument_path, check_callable, check_leaf, dce_names, name_of
 
@@ -628,7 +628,9 @@ def _front(state: Jit, dispatch: Callable[..., Any]) -> Any:
     if plain and not state.fun.__defaults__ and 0 < code.co_argcount <= _FEW:
         names = code.co_varnames[: code.co_argcount]
         if not any(n.startswith(("_", ".")) for n in names):
-            return _fixed_front(names, code.co_posonlyargcount)(dispatch, state, base(), current, _MISSED)
+            return _fixed_front(names, code.co_posonlyargcount)(
+                dispatch, state, base(), current, _MISSED, tracebacks.clean
+            )
     return _open_front(dispatch, state, base())
 
 
@@ -645,7 +647,11 @@ def _open_front(dispatch: Callable[..., Any], state: Jit, outside: Any) -> Calla
         try:
             return dispatch(*args, **kwargs)
         except Exception as error:
-            state.explain(error, args, kwargs)
+            try:
+                state.explain(error, args, kwargs)
+            except RuntimeError as better:
+                tracebacks.clean(better)
+                raise
             raise
 
     return jitted
@@ -658,7 +664,7 @@ def _fixed_front(names: tuple[str, ...], positional: int) -> Callable[..., Calla
     passed = ", ".join(names)
     head = ", ".join((*names[:positional], "/", *names[positional:])) if positional else passed
     source = (
-        "def make(_dispatch, _state, _outside, _current, _missed):\n"
+        "def make(_dispatch, _state, _outside, _current, _missed, _clean):\n"
         f"  def jitted({head}):\n"
         "    if _state.wide is not None and _current.trace is _outside:\n"
         f"      _out = _state.wide(({passed},), {{}})\n"
@@ -667,7 +673,11 @@ def _fixed_front(names: tuple[str, ...], positional: int) -> Callable[..., Calla
         "    try:\n"
         f"      return _dispatch({passed})\n"
         "    except Exception as _error:\n"
-        f"      _state.explain(_error, ({passed},), {{}})\n"
+        "      try:\n"
+        f"        _state.explain(_error, ({passed},), {{}})\n"
+        "      except RuntimeError as _better:\n"
+        "        _clean(_better)\n"
+        "        raise\n"
         "      raise\n"
         "  return jitted\n"
     )
@@ -697,7 +707,11 @@ def program(*static: str, exact: bool = False) -> Callable[[Callable[..., Any]],
                     return compiled(*args, **kwargs)
                 return fun(*args, **kwargs)
             except Exception as error:
-                eager.explain(error, (args, kwargs))
+                try:
+                    eager.explain(error, (args, kwargs))
+                except RuntimeError as better:
+                    tracebacks.clean(better)
+                    raise
                 raise
 
         array_function.compiled = compiled  # for operators, which look at the current trace themselves
