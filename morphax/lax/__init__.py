@@ -1,9 +1,10 @@
 """The functions that XLA's operations stand behind. They promote nothing: operands have equal dtypes and shapes.
 
 Lowest first: arguments, elementwise, structure, reductions, contract, indexing, sorting,
-convolution, window, ragged, random, control.
+convolution, window, ragged, random, fourier, linalg, control.
 """
 
+from morphax.lax import linalg
 from morphax.lax.collectives import (
     all_gather,
     all_gather_p,
@@ -230,6 +231,7 @@ from morphax.lax.elementwise import (
     zeta,
     zeta_p,
 )
+from morphax.lax.fourier import FftType, fft, fft_p
 from morphax.lax.indexing import (
     GatherDimensionNumbers,
     GatherScatterMode,

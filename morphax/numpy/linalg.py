@@ -183,7 +183,7 @@ def svd(
         subset_by_index: (start, stop) of the singular values wanted; needs full_matrices=False.
 
     Derivative: J. Townsend, Differentiating the singular value decomposition, 2016. Where singular values are equal,
-    functions that do not tell their vectors apart have it.
+    functions of the space that their vectors span have it.
 
     >>> from morphax import numpy as jnp
     >>> jnp.linalg.svd(jnp.array([[3.0, 0.0], [0.0, -4.0]]), compute_uv=False).tolist()
@@ -282,7 +282,8 @@ def eigh(a: Any, UPLO: str | None = None, symmetrize_input: bool = True) -> Eigh
         symmetrize_input: take (a + a^H) / 2 first.
 
     Derivative: M. Giles, An extended collection of matrix derivative results, 2008. Where eigenvalues are equal,
-    functions that do not tell their eigenvectors apart have it.
+    functions of the space that their eigenvectors span have it, and of the sum of the eigenvalues. Functions of the matrix
+    put together from both, as in v f(w) v^H, miss a term there that no derivative of w and v can give.
 
     >>> from morphax import numpy as jnp
     >>> jnp.linalg.eigh(jnp.array([[2.0, 0.0], [0.0, 1.0]])).eigenvalues.tolist()
