@@ -15,7 +15,7 @@ from morphax.ops import family, structure
 from morphax.runtime import array as arrays
 from morphax.runtime import backend
 from morphax.runtime.jit import program
-from morphax.support import config, dtypes, tree
+from morphax.support import dtypes, tree
 
 typeof = avals.operand_type
 _outside = base()
@@ -81,13 +81,14 @@ def _checked_int(x: Any, dtype: Any) -> np.generic:
     """A Python number in that dtype, which must hold it."""
     if x.__class__ is int and dtypes.is_integer(dtype) and not promotion.fits(x, dtype):
         raise OverflowError(
-            f"Python integer {x} out of bounds for {dtype.name}. Name a dtype that holds it, such as 'int64' or a float."
+            f"Python integer {x} out of bounds for {dtype.name}. Name a dtype that holds it: 'int64', or a float."
         )
     if x.__class__ is complex and not dtypes.is_complex(dtype):
         raise TypeError(f"array: the complex number {x} does not fit dtype {dtype.name}. Take its real part first.")
     if x.__class__ is int and dtypes.is_inexact(dtype):
         x = float(x)
-    return np.asarray(x).astype(dtype)[()]
+    made: Any = np.asarray(x).astype(dtype)[()]
+    return made
 
 
 def _from_ndarray(x: np.ndarray, dtype: Any) -> np.ndarray:
@@ -114,6 +115,8 @@ def _is_leaf(x: Any) -> bool:
 
 def _from_sequence(x: Any, dtype: Any) -> Any:
     """A nested list, on the host where it holds host values only, else stacked from its parts."""
+    if set(map(type, x)) in ({float}, {int}):  # a flat list of numbers: 5 us less
+        return _flat_numbers(x, dtype or dtypes.python_scalar_dtype(type(x[0])))
     leaves = tree.leaves(x, is_leaf=_is_leaf_or_none)
     on_host = True
     for leaf in leaves:
@@ -132,6 +135,15 @@ def _from_sequence(x: Any, dtype: Any) -> Any:
     return _stacked(x, dtype)
 
 
+def _flat_numbers(x: Any, dtype: Any) -> np.ndarray:
+    if dtypes.is_integer(dtype) and x[0].__class__ is int:
+        low, high = min(x), max(x)
+        for extreme in (low, high):
+            _checked_int(extreme, dtype)
+        return np.array(x, np.int64 if dtype != dtypes.uint64 else dtype).astype(dtype)
+    return _quietly(np.array(list(map(float, x))), dtype)
+
+
 def _is_leaf_or_none(x: Any) -> bool:
     return x is None or not isinstance(x, (list, tuple))
 
@@ -141,11 +153,7 @@ def _valued(leaf: Any) -> Any:
         raise _not_array(leaf)
     if isinstance(leaf, (bool, int, float, complex)):
         return leaf
-    try:
-        leaf.dtype
-    except AttributeError:
-        return array(leaf)
-    return leaf
+    return leaf if hasattr(leaf, "dtype") else array(leaf)
 
 
 def _on_host(leaf: Any) -> bool:
@@ -217,8 +225,8 @@ def _stacked(x: Any, dtype: Any) -> Any:
 @program()
 def stacked(*parts: Any) -> Any:
     """Arrays of one shape and dtype along a new first axis."""
-    parts = [structure.expand_dims(p, (0,)) for p in parts]
-    return parts[0] if len(parts) == 1 else structure.concatenate(*parts, dimension=0)
+    rows = [structure.expand_dims(p, (0,)) for p in parts]
+    return rows[0] if len(rows) == 1 else structure.concatenate(*rows, dimension=0)
 
 
 def _convert(x: Any, dtype: Any) -> Any:
@@ -247,7 +255,7 @@ def _float_to_unsigned(x: Any, dtype: Any) -> Any:
 
 
 def array(
-    object: Any,  # noqa: A002 - NumPy's name
+    object: Any,
     dtype: Any = None,
     *args: Any,
     copy: bool = True,
@@ -596,6 +604,10 @@ def arange(
     [2, 5]
     """
     _no_sharding("arange", out_sharding)
+    if start.__class__ is int and stop is None and step is None and dtype is None and current.trace is _outside:
+        host = np.arange(start, dtype=dtypes.default_int_dtype())  # the commonest range: 4 us less
+        target, committed = device_of("arange", device)
+        return from_host(host, target, committed, copy=False)
     given = [
         concrete("arange", what, v) for what, v in (("start", start), ("stop", stop), ("step", step)) if v is not None
     ]
@@ -745,7 +757,7 @@ def geomspace(start: Any, stop: Any, num: Any = 50, endpoint: bool = True, dtype
 # ---- matrices --------------------------------------------------------------------------------------------------------
 
 
-def eye(N: Any, M: Any = None, k: Any = 0, dtype: Any = None, *, device: Any = None) -> Any:  # noqa: N803 - NumPy's names
+def eye(N: Any, M: Any = None, k: Any = 0, dtype: Any = None, *, device: Any = None) -> Any:
     """Ones on the diagonal `k` of a matrix, zeros elsewhere.
 
     >>> from morphax import numpy as jnp
@@ -759,9 +771,9 @@ def eye(N: Any, M: Any = None, k: Any = 0, dtype: Any = None, *, device: Any = N
     dtype = _default(dtype)
     offset = operator.index(concrete("eye", "k", k))
     target, committed = device_of("eye", device)
-    if current.trace is _outside or device is not None:
-        if target.platform == "cpu" or rows * columns * dtype.itemsize <= _HOST_LIMIT:
-            return from_host(np.eye(rows, columns, offset, dtype=dtype), target, committed, copy=False)
+    small = target.platform == "cpu" or rows * columns * dtype.itemsize <= _HOST_LIMIT
+    if device is not None or current.trace is _outside and small:
+        return from_host(np.eye(rows, columns, offset, dtype=dtype), target, committed, copy=False)
     return _diagonal_mask(shape=(rows, columns), offset=offset, dtype=dtype, below=False)
 
 
@@ -785,7 +797,7 @@ def identity(n: Any, dtype: Any = None) -> Any:
     return eye(n, dtype=dtype)
 
 
-def tri(N: Any, M: Any = None, k: int = 0, dtype: Any = None) -> Any:  # noqa: N803 - NumPy's names
+def tri(N: Any, M: Any = None, k: int = 0, dtype: Any = None) -> Any:
     """Ones on and below the diagonal `k`, zeros above.
 
     >>> from morphax import numpy as jnp
@@ -922,5 +934,5 @@ def indices(dimensions: Sequence[int], dtype: Any = None, sparse: bool = False) 
     """
     dtype = dtypes.default_int_dtype() if dtype is None else dtypes.named_dtype(dtype)
     shape = promotion.shape_of("indices", dimensions)
-    host = np.indices(shape, dtype, sparse=sparse)
+    host: Any = np.indices(shape, dtype, sparse=sparse)
     return tuple([asarray(h) for h in host]) if sparse else from_host(host, copy=False)

@@ -119,8 +119,7 @@ def matmul(
     if len(right) == 1:
         return contract.dot(a, b, (((len(left) - 1,), (0,)), ((), ())), precision, dtype)
     if len(left) == 1:
-        out = contract.dot(a, b, (((0,), (len(right) - 2,)), ((), ())), precision, dtype)
-        return out
+        return contract.dot(a, b, (((0,), (len(right) - 2,)), ((), ())), precision, dtype)
     return _matmul("matmul", a, b, precision, dtype)
 
 
@@ -212,7 +211,7 @@ def inner(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any 
     return contract.dot(a, b, (((left - 1,), (right - 1,)), ((), ())), precision, dtype)
 
 
-@program("out")
+@program()
 def outer(a: Any, b: Any, out: None = None) -> Any:
     """Products of every entry of `a` with every entry of `b`, both flat.
 
@@ -337,7 +336,7 @@ def einsum(
     preferred_element_type: Any = None,
     out_sharding: Any = None,
 ) -> Any:
-    """Sums of products by Einstein's convention: axes of equal name run together, and those not in the result are summed.
+    """Sums of products by Einstein's convention: axes of one name run together; those not in the result are summed.
 
     Args:
         subscripts: such as "ij,jk->ik", with "..." for broadcast axes; or the form with lists of axis numbers.

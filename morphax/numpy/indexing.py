@@ -1,8 +1,8 @@
 """x[...] and x.at[...]: NumPy's indexing on arrays that do not change.
 
-An index is read in three steps. `_Plan` says, from shapes alone, what each entry does: keep, slice or drop an axis, add
+An index is read in three steps. `Plan` says, from shapes alone, what each entry does: keep, slice or drop an axis, add
 one, or take entries by an index array. What is static in it becomes a hashable key, and what is not (positions that
-differ from call to call, index arrays) becomes operands, so that one compiled program serves all of `x[0]`, `x[1]`, ....
+differ from call to call, index arrays) becomes operands, so that one compiled program serves x[0], x[1], ....
 """
 
 import operator
@@ -13,7 +13,7 @@ import numpy as np
 
 from morphax.ir import avals
 from morphax.ir.current import base, current
-from morphax.numpy import creation, promotion, shapes, ufuncs
+from morphax.numpy import creation, promotion, ufuncs
 from morphax.ops import elementwise as ew
 from morphax.ops import family, structure
 from morphax.ops import indexing as ops
@@ -29,20 +29,113 @@ _INT = np.dtype("int32")
 # ---- entries of an index ---------------------------------------------------------------------------------------------
 
 
-class _Plan(NamedTuple):
-    """What an index does, static parts only.
+class Plan:
+    """What an index does, static parts only. Equal plans are one object, so that programs are found by identity.
 
     `entries` has one item per axis of the array, in order: ("all",), ("window", start, size), ("strided", start, step,
     size), ("int", position) or ("array", k) for the k-th index array. `layout` has one item per axis or group of axes
-    of the result: ("new",), ("axis", d), or ("arrays",) for the broadcast axes of all index arrays.
+    of the result: ("new",), ("axis", d), or ("arrays",) for the broadcast axes of all index arrays. `window` is what a
+    plan without arrays and steps reads: the starts of the axes that it cuts, and a `Window`.
     """
 
-    entries: tuple[tuple[Any, ...], ...]
-    layout: tuple[tuple[Any, ...], ...]
+    __slots__ = ("entries", "layout", "window")
+
+    def __init__(self, entries: tuple[tuple[Any, ...], ...], layout: tuple[tuple[Any, ...], ...], window: Any):
+        self.entries = entries
+        self.layout = layout
+        self.window = window
 
 
-def _read(name: str, shape: tuple[int, ...], index: Any, strict: bool) -> tuple[_Plan, list[Any]]:
-    """Plan and index arrays of an index into an array of that shape.
+class Window:
+    """A block of fixed sizes: which axes the result drops, and where it has new ones. Equal ones are one object."""
+
+    __slots__ = ("dropped", "new", "sizes")
+
+    def __init__(self, sizes: tuple[int, ...], dropped: tuple[int, ...], new: tuple[int, ...]):
+        self.sizes = sizes
+        self.dropped = dropped
+        self.new = new
+
+
+_KEPT = 4096
+_plans: dict[Any, Plan] = {}
+_windows: dict[Any, Window] = {}
+_read_before: dict[Any, Plan] = {}
+
+
+def _kept(table: dict[Any, Any], key: Any, make: Callable[..., Any], *args: Any) -> Any:
+    """The entry of a bounded table, made if there is none."""
+    found = table.get(key)
+    if found is None:
+        if len(table) >= _KEPT:
+            table.clear()
+        found = table[key] = make(*args)
+    return found
+
+
+def plan_of(shape: tuple[int, ...], entries: Sequence[Any], layout: Sequence[Any]) -> Plan:
+    """The plan with these entries and this layout for arrays of that shape."""
+    entries, layout = tuple(entries), tuple(layout)
+    return _kept(_plans, (shape, entries, layout), lambda: Plan(entries, layout, _as_window(entries, layout, shape)))
+
+
+def window_of(sizes: tuple[int, ...], dropped: tuple[int, ...], new: tuple[int, ...]) -> Window:
+    """The window with these fields."""
+    return _kept(_windows, (sizes, dropped, new), Window, sizes, dropped, new)
+
+
+def _as_window(entries: Any, layout: Any, shape: tuple[int, ...]) -> Any:
+    """(starts, window) of a plan without arrays and steps, all inside; None for others."""
+    starts, sizes, dropped = [], [], []
+    for d, (entry, size) in enumerate(zip(entries, shape, strict=True)):
+        tag = entry[0]
+        if tag in ("strided", "array") or tag == "int" and not 0 <= entry[1] < size:
+            return None
+        length = size if tag == "all" else 1 if tag == "int" else entry[2]
+        sizes.append(length)
+        if length != size:
+            starts.append(entry[1])
+        if tag == "int":
+            dropped.append(d)
+    new = tuple([k for k, item in enumerate(layout) if item[0] == "new"])
+    return tuple(starts), window_of(tuple(sizes), tuple(dropped), new)
+
+
+_INT_OR_NONE = (int, type(None))
+
+
+def _key_of(index: Any) -> tuple[Any, list[Any]] | None:
+    """A hashable form of an index of ints, slices, None, ... and integer arrays, and the arrays; None for others."""
+    key: list[Any] = []
+    given: list[Any] = []
+    ints = False
+    for part in index if index.__class__ is tuple else (index,):
+        kind = part.__class__
+        if kind is int:
+            ints = True
+            key.append(part)
+        elif kind is slice:
+            start, stop, step = part.start, part.stop, part.step
+            for bound in (start, stop, step):
+                if bound.__class__ not in _INT_OR_NONE:
+                    return None
+            key.append((start, stop, step))
+        elif part is None or part is Ellipsis:
+            key.append(part)
+        else:
+            try:
+                dtype = part.aval.dtype
+            except AttributeError:
+                return None
+            if not dtypes.is_integer(dtype):
+                return None
+            key.append("array")
+            given.append(part)
+    return None if ints and given else (tuple(key), given)
+
+
+def read(name: str, shape: tuple[int, ...], index: Any, strict: bool) -> tuple[Plan, list[Any]]:
+    """Plan and index arrays of an index into an array of that shape. Remembered: 5 us less than reading anew.
 
     Args:
         name: the operation, for messages.
@@ -50,6 +143,19 @@ def _read(name: str, shape: tuple[int, ...], index: Any, strict: bool) -> tuple[
         index: what stands in the brackets.
         strict: whether static positions must lie inside.
     """
+    known = _key_of(index)
+    if known is None:
+        return _read(name, shape, index, strict)
+    key = (shape, known[0], strict, config.bounds.value)
+    plan = _read_before.get(key)
+    if plan is None:
+        if len(_read_before) >= _KEPT:
+            _read_before.clear()
+        plan = _read_before[key] = _read(name, shape, index, strict)[0]
+    return plan, known[1]
+
+
+def _read(name: str, shape: tuple[int, ...], index: Any, strict: bool) -> tuple[Plan, list[Any]]:
     parts = _expanded(name, shape, index)
     entries: list[tuple[Any, ...]] = []
     layout: list[tuple[Any, ...]] = []
@@ -77,7 +183,7 @@ def _read(name: str, shape: tuple[int, ...], index: Any, strict: bool) -> tuple[
     if places and places[-1] - places[0] != len(places) - 1:  # separated by slices: NumPy puts their axes first
         layout.remove(("arrays",))
         layout.insert(0, ("arrays",))
-    return _Plan(tuple(entries), tuple(layout)), given
+    return plan_of(shape, entries, layout), given
 
 
 def _is_array(x: Any) -> bool:
@@ -199,7 +305,7 @@ def _position(name: str, shape: tuple[int, ...], axis: int, position: int, stric
     if not strict:
         return position + size if position < 0 else position
     raise IndexError(
-        f"{name}: index {position} is out of bounds for axis {axis} with size {size}. Give one in [{-size}, {size - 1}], "
+        f"{name}: index {position} is out of bounds for axis {axis} with size {size}. Give one in [{-size}, {size}), "
         "or use .at[...].get(mode='clip')."
     )
 
@@ -221,8 +327,8 @@ def _slice_entry(name: str, shape: tuple[int, ...], axis: int, part: slice) -> t
 def _bad_slice(name: str, part: slice, error: TypeError) -> Exception:
     if isinstance(error, errors.TracerIntegerConversionError):
         return IndexError(
-            f"{name}: Array slice indices must have static start/stop/step to be used with NumPy indexing syntax. Found "
-            f"{part}. Use lax.dynamic_slice for a start that is traced."
+            f"{name}: Array slice indices must have static start/stop/step to be used with NumPy indexing syntax. "
+            f"Found {part}. Use lax.dynamic_slice for a start that is traced."
         )
     return TypeError(f"{name}: slice indices must be integers or None; found {part}.")
 
@@ -230,7 +336,7 @@ def _bad_slice(name: str, part: slice, error: TypeError) -> Exception:
 # ---- reading ---------------------------------------------------------------------------------------------------------
 
 
-def _static(x: Any, plan: _Plan) -> Any:
+def _static(x: Any, plan: Plan) -> Any:
     """`x` sliced by the entries that are not arrays; ints drop their axes."""
     starts, limits, strides, flipped, dropped = [], [], [], [], []
     found = typeof(x).shape
@@ -259,7 +365,7 @@ def _static(x: Any, plan: _Plan) -> Any:
     return structure.squeeze(x, dimensions=tuple(dropped)) if dropped else x
 
 
-def _new_axes(x: Any, plan: _Plan, width: int) -> Any:
+def _new_axes(x: Any, plan: Plan, width: int) -> Any:
     """`x` with the new axes of the layout; the arrays' axes are `width` many."""
     places = []
     at = 0
@@ -301,7 +407,7 @@ def _vectors(indices: Sequence[Any]) -> tuple[Any, tuple[int, ...]]:
     return (columns[0] if len(columns) == 1 else structure.concatenate(*columns, dimension=len(shape))), shape
 
 
-class _How(NamedTuple):
+class How(NamedTuple):
     """How entries outside the array are met, and what is promised of the indices."""
 
     mode: Any = Mode.PROMISE_IN_BOUNDS
@@ -311,11 +417,11 @@ class _How(NamedTuple):
     wrap: bool = True
 
 
-_PLAIN = _How()
+PLAIN = How()
 
 
 @program("plan", "how")
-def _take(x: Any, given: list[Any], plan: _Plan, how: _How) -> Any:
+def _take(x: Any, given: list[Any], plan: Plan, how: How) -> Any:
     """`x` read by a plan and its index arrays."""
     if not given:
         return _new_axes(_static(x, plan), plan, 0)
@@ -356,8 +462,9 @@ def _take_one(x: Any, given: Sequence[Any], axes: Sequence[int], wrap: bool) -> 
     if any(found[d] == 0 for d in axes):
         raise IndexError(f"indexing: an axis of shape {found} is empty, so there is nothing to take from it.")
     given = [wrapped(i, found[d]) if wrap else i for i, d in zip(given, axes, strict=True)]
-    dtype = max([typeof(i).dtype for i in given], key=lambda t: t.itemsize)
-    dtype = dtype if dtype.itemsize >= 4 and len({typeof(i).dtype for i in given}) == 1 else _INT
+    kinds: set[Any] = {typeof(i).dtype for i in given}
+    dtype = next(iter(kinds)) if len(kinds) == 1 else _INT
+    dtype = dtype if dtype.itemsize >= 4 else _INT
     starts = [promotion.literal(0, dtype)] * len(found)
     for i, d in zip(given, axes, strict=True):
         starts[d] = promotion.as_dtype(i, dtype)
@@ -365,7 +472,7 @@ def _take_one(x: Any, given: Sequence[Any], axes: Sequence[int], wrap: bool) -> 
     return structure.squeeze(ops.dynamic_slice(x, *starts, slice_sizes=sizes), dimensions=tuple(axes))
 
 
-def _of_nothing(x: Any, plan: _Plan, axes: Sequence[int], shape: tuple[int, ...], how: _How) -> Any:
+def _of_nothing(x: Any, plan: Plan, axes: Sequence[int], shape: tuple[int, ...], how: How) -> Any:
     found = typeof(x).shape
     sizes: list[int] = []
     rest = iter([s for d, s in enumerate(found) if d not in axes])
@@ -377,70 +484,61 @@ def _of_nothing(x: Any, plan: _Plan, axes: Sequence[int], shape: tuple[int, ...]
     return ew.full(tuple(sizes), np.asarray(value, typeof(x).dtype))
 
 
-# Plans of ints and slices of step 1 read windows of fixed sizes from positions that are operands: one program for
-# x[0], x[1], .... A plan becomes ((size, drops its axis) for each axis, new axes).
+# Plans of ints and slices of step 1 read windows from positions that are operands: one program for x[0], x[1], ....
 
 
-@program("sizes", "dropped", "new")
-def _window(x: Any, starts: tuple[Any, ...], sizes: tuple[int, ...], dropped: Any, new: Any) -> Any:
+@program("window")
+def _take_window(x: Any, starts: tuple[Any, ...], window: Window) -> Any:
     found = typeof(x).shape
+    sizes = window.sizes
     given = iter(starts)
     zero = promotion.literal(0, _INT)
-    places = [next(given) if s != n else zero for s, n in zip(sizes, found, strict=True)]
-    places = [promotion.as_dtype(p, _INT) for p in places]
-    out = ops.dynamic_slice(x, *places, slice_sizes=sizes)
-    out = structure.squeeze(out, dimensions=dropped) if dropped else out
-    return structure.expand_dims(out, new) if new else out
+    places = [promotion.as_dtype(next(given), _INT) if s != n else zero for s, n in zip(sizes, found, strict=True)]
+    out = ops.dynamic_slice(x, *places, slice_sizes=sizes) if sizes != found else x
+    out = structure.squeeze(out, dimensions=window.dropped) if window.dropped else out
+    return structure.expand_dims(out, window.new) if window.new else out
+
+
+_compiled_window = _take_window.compiled
+_first_of: dict[tuple[int, ...], Window] = {}
 
 
 def getitem(x: Any, index: Any) -> Any:
     """x[index]."""
     aval = x.aval
+    shape = aval.shape
     if current.trace is not _outside or aval.dtype.__class__ is dtypes.KeyDType:
-        return _getitem_traced(x, aval, index)
-    kind = index.__class__
-    if kind is int:  # the commonest index: 1 us less than the general way
-        shape = aval.shape
-        if shape and -shape[0] <= index < shape[0]:
-            if shape[0] == 1:
-                return _window.compiled(x, (), sizes=shape, dropped=(0,), new=())
-            place = index if index >= 0 else index + shape[0]
-            return _window.compiled(x, (place,), sizes=(1, *shape[1:]), dropped=(0,), new=())
-    plan, given = _read("getitem", aval.shape, index, True)
+        plan, given = read("getitem", shape, index, True)
+        return _take.__wrapped__(x, given, plan, PLAIN)
+    if index.__class__ is int and shape and shape[0] > 1:  # the commonest index: 1 us less than the general way
+        size = shape[0]
+        if -size <= index < size:
+            window = _first_of.get(shape)
+            if window is None:
+                window = _kept(_first_of, shape, window_of, (1, *shape[1:]), (0,), ())
+            return _compiled_window(x, (index if index >= 0 else index + size,), window)
+    plan, given = read("getitem", shape, index, True)
+    if plan.window is not None:
+        starts, window = plan.window
+        if not window.dropped and not window.new and window.sizes == shape:
+            return x
+        return _compiled_window(x, starts, window)
     if given:
-        given = [_eager_index("getitem", aval.shape, d, i) for d, i in _with_axes(plan, given)]
-        return _take.compiled(x, given, plan=plan, how=_PLAIN)
-    starts: list[int] = []
-    sizes: list[int] = []
-    dropped: list[int] = []
-    for d, (entry, size) in enumerate(zip(plan.entries, aval.shape, strict=True)):
-        tag = entry[0]
-        if tag == "all":
-            sizes.append(size)
-            continue
-        if tag == "strided":
-            return _take.compiled(x, [], plan=plan, how=_PLAIN)
-        length = 1 if tag == "int" else entry[2]
-        sizes.append(length)
-        if length != size:
-            starts.append(entry[1])
-        if tag == "int":
-            dropped.append(d)
-    new = tuple([k for k, item in enumerate(plan.layout) if item[0] == "new"])
-    if not dropped and not new and tuple(sizes) == aval.shape:
-        return x
-    return _window.compiled(x, tuple(starts), sizes=tuple(sizes), dropped=tuple(dropped), new=new)
+        given = [checked_index("getitem", shape, d, i) for d, i in with_axes(plan, given)]
+    return _take.compiled(x, given, plan, PLAIN)
 
 
-def _with_axes(plan: _Plan, given: Sequence[Any]) -> list[tuple[int, Any]]:
+def with_axes(plan: Plan, given: Sequence[Any]) -> list[tuple[int, Any]]:
+    """The axis that each index array is for, and the array."""
     axes = [d for d, entry in enumerate(plan.entries) if entry[0] == "array"]
     return list(zip(axes, given, strict=True))
 
 
+_least, _greatest = np.minimum.reduce, np.maximum.reduce  # half the time of .min() and .max()
 _CHECKED = 1 << 16  # index arrays up to this size are looked at before use: 5 us on the CPU
 
 
-def _eager_index(name: str, shape: tuple[int, ...], axis: int, index: Any) -> Any:
+def checked_index(name: str, shape: tuple[int, ...], axis: int, index: Any) -> Any:
     """A concrete index array, once its entries were seen to lie inside the axis.
 
     Raises:
@@ -449,572 +547,20 @@ def _eager_index(name: str, shape: tuple[int, ...], axis: int, index: Any) -> An
     if axis >= len(shape):
         raise IndexError(f"{name}: too many indices for array: the array has {len(shape)} axes, of sizes {shape}.")
     on_host = isinstance(index, np.ndarray)
-    if config.bounds.value == "raise" and index.size and index.size <= _CHECKED:
-        if on_host or index.__class__ is arrays.ArrayImpl and index.device.platform == "cpu":
-            values = index if on_host else index._value
-            size = shape[axis]
-            low, high = int(values.min()), int(values.max())
-            if low < -size or high >= size:
-                wrong = low if low < -size else high
-                raise IndexError(
-                    f"{name}: index {wrong} is out of bounds for axis {axis} with size {size}. Use "
-                    ".at[...].get(mode='clip') or mode='fill' for positions outside."
-                )
+    at_hand = on_host or index.__class__ is arrays.ArrayImpl and index.device.platform == "cpu"
+    if at_hand and 0 < index.size <= _CHECKED and config.bounds.value == "raise":
+        values = index if on_host else index._value
+        size = shape[axis]
+        low, high = _least(values, axis=None), _greatest(values, axis=None)
+        if low < -size or high >= size:
+            wrong = low if low < -size else high
+            raise IndexError(
+                f"{name}: index {wrong} is out of bounds for axis {axis} with size {size}. Use "
+                ".at[...].get(mode='clip') or mode='fill' for positions outside."
+            )
     if on_host and index.dtype.itemsize == 8 and shape[axis] < 2**31:
         return index.astype(_INT)
     return index
-
-
-def _getitem_traced(x: Any, aval: Any, index: Any) -> Any:
-    plan, given = _read("getitem", aval.shape, index, True)
-    return _take.__wrapped__(x, given, plan=plan, how=_PLAIN)
-
-
-# ---- x.at ------------------------------------------------------------------------------------------------------------
-
-
-def _combined(combine: Callable[[Any, Any], Any] | None) -> Callable[[Any, Any], Any]:
-    return combine if combine is not None else lambda old, new: new
-
-
-# name -> (scatter, the same on two arrays)
-_UPDATES: dict[str, tuple[Any, Any]] = {
-    "set": (ops.scatter, None),
-    "add": (ops.scatter_add, ew.add),
-    "subtract": (ops.scatter_sub, ew.sub),
-    "multiply": (ops.scatter_mul, ew.mul),
-    "min": (ops.scatter_min, ew.min),
-    "max": (ops.scatter_max, ew.max),
-}
-
-
-def _result_shape(shape: tuple[int, ...], plan: _Plan, block: tuple[int, ...]) -> tuple[int, ...]:
-    """Shape of x[index]."""
-    out: list[int] = []
-    for item in plan.layout:
-        if item[0] == "new":
-            out.append(1)
-        elif item[0] == "arrays":
-            out += block
-        else:
-            out.append(_length(plan.entries[item[1]], shape[item[1]]))
-    return tuple(out)
-
-
-def _length(entry: tuple[Any, ...], size: int) -> int:
-    return {"all": size, "window": entry[-1], "strided": entry[-1]}[entry[0]]
-
-
-def _fitted(name: str, value: Any, shape: tuple[int, ...]) -> Any:
-    """A value broadcast to the shape of x[index]."""
-    found = typeof(value).shape
-    while len(found) > len(shape) and found[0] == 1:
-        value = structure.squeeze(value, dimensions=(0,))
-        found = found[1:]
-    offset = len(shape) - len(found)
-    if offset < 0 or any(s not in (1, shape[offset + k]) for k, s in enumerate(found)):
-        raise ValueError(
-            f"at[].{name}: Incompatible shapes for broadcasting: a value of shape {found} does not fit the indexed "
-            f"part, of shape {shape}. Reshape the value, or index other entries."
-        )
-    return promotion.spread(value, shape)
-
-
-@program("plan", "name", "how")
-def _update(x: Any, given: list[Any], value: Any, plan: _Plan, name: str, how: _How) -> Any:
-    """`x` with a value put in, added, ... at the places of a plan."""
-    x, value = _same_kind(name, x, value)
-    found = typeof(x).shape
-    scatter, combine = _UPDATES[name]
-    block = promotion.common_shape("indexing", [typeof(i).shape for i in given])
-    value = _fitted(name, value, _result_shape(found, plan, block))
-    at = 0
-    new = []
-    for item in plan.layout:
-        if item[0] == "new":
-            new.append(at)
-        at += len(block) if item[0] == "arrays" else 1
-    value = structure.squeeze(value, dimensions=tuple(new)) if new else value
-    if not typeof(value).size:
-        return x
-    if not given and all(
-        e[0] in ("all", "window") or e[0] == "int" and 0 <= e[1] < n for e, n in zip(plan.entries, found, strict=True)
-    ):
-        starts = [family.scalar(e[1] if e[0] in ("window", "int") else 0, _INT) for e in plan.entries]
-        return _written(x, value, starts, [e[0] == "int" for e in plan.entries], combine)
-    return _scattered(x, given, value, plan, block, scatter, how)
-
-
-def _written(x: Any, value: Any, starts: list[Any], dropped: list[bool], combine: Any) -> Any:
-    """`x` with a block written or combined at a position known to lie inside."""
-    axes = tuple([d for d, drop in enumerate(dropped) if drop])
-    value = structure.expand_dims(value, axes)
-    if combine is not None:
-        old = ops.dynamic_slice(x, *starts, slice_sizes=typeof(value).shape)
-        value = combine(old, value)
-    return ops.dynamic_update_slice(x, value, *starts) if starts else value
-
-
-def _scattered(
-    x: Any, given: list[Any], value: Any, plan: _Plan, block: tuple[int, ...], scatter: Any, how: _How
-) -> Any:
-    # The axes of the indices stand in the order of the result: those of the index arrays, and one for each slice with a
-    # step. Other slices are windows, with their start as one more index where it is not 0.
-    found = typeof(x).shape
-    outer: list[int] = []
-    windows: list[int] = []
-    stepped: dict[int, int] = {}
-    first_of_block = 0
-    at = 0
-    for item in plan.layout:
-        if item[0] == "arrays":
-            first_of_block = len(outer)
-            outer += block
-            at += len(block)
-        elif item[0] == "axis":
-            entry = plan.entries[item[1]]
-            if entry[0] == "strided":
-                stepped[item[1]] = len(outer)
-                outer.append(entry[3])
-            else:
-                windows.append(at)
-            at += 1
-    indices: list[Any] = []
-    moved: list[int] = []
-    inserted: list[int] = []
-    for d, entry in enumerate(plan.entries):
-        kind = entry[0]
-        if kind == "all" or kind == "window" and entry[1] == 0:
-            continue
-        moved.append(d)
-        if kind == "array":
-            i = given[entry[1]]
-            i = wrapped(i, found[d]) if how.wrap else i
-            dims = tuple(range(first_of_block + len(block) - typeof(i).ndim, first_of_block + len(block)))
-        elif kind == "strided":
-            _, start, step, length = entry
-            i, dims = np.arange(start, start + step * length, step, dtype=_INT)[:length], (stepped[d],)
-        else:
-            i, dims = np.asarray(entry[1], _INT), ()
-        if kind != "window":
-            inserted.append(d)
-        indices.append((i, dims))
-    vectors = _spread_vectors(indices, tuple(outer))
-    numbers = ops.ScatterDimensionNumbers(tuple(windows), tuple(inserted), tuple(moved))
-    only_static = not given
-    return scatter(
-        x,
-        vectors,
-        value,
-        dimension_numbers=numbers,
-        indices_are_sorted=how.is_sorted,
-        unique_indices=how.unique or only_static,
-        mode=how.mode,
-    )
-
-
-def _spread_vectors(indices: Sequence[tuple[Any, tuple[int, ...]]], outer: tuple[int, ...]) -> Any:
-    kinds = {typeof(i).dtype for i, _ in indices}
-    dtype = next(iter(kinds)) if len(kinds) == 1 else np.dtype("int64") if np.dtype("int64") in kinds else _INT
-    columns = []
-    for i, dims in indices:
-        i = promotion.as_dtype(i, dtype)
-        columns.append(ew.broadcast_in_dim(i, shape=(*outer, 1), broadcast_dimensions=dims, sharding=None))
-    if not columns:
-        return np.zeros((*outer, 0), _INT)
-    return columns[0] if len(columns) == 1 else structure.concatenate(*columns, dimension=len(outer))
-
-
-def _same_kind(name: str, x: Any, value: Any) -> tuple[Any, Any]:
-    """The array and the value in the array's dtype."""
-    x, value = promotion.array(f"at[].{name}", x), promotion.checked(f"at[].{name}", value)
-    dtype = typeof(x).dtype
-    if dtypes.is_extended(dtype):
-        return x, value
-    kind, weak, _ = promotion.described(f"at[].{name}", value)
-    joined, _ = dtypes.promote(dtype, typeof(x).weak_type, kind, weak)
-    if joined != dtype and dtypes.is_complex(kind) and not dtypes.is_complex(dtype):
-        raise TypeError(
-            f"at[].{name}: a complex value does not fit an array of {dtype.name}. Take its real part, or convert the "
-            "array first."
-        )
-    if value.__class__ is int and dtypes.is_integer(dtype) and not promotion.fits(value, dtype):
-        raise OverflowError(
-            f"at[].{name}: Python integer {value} out of bounds for {dtype.name}. Convert the array first."
-        )
-    return x, promotion.as_dtype(value, dtype)
-
-
-# x.at[int or window].set(value), outside transforms: positions are operands.
-@program("sizes", "dropped", "new", "name")
-def _write_window(
-    x: Any, starts: tuple[Any, ...], value: Any, sizes: tuple[int, ...], dropped: Any, new: Any, name: str
-) -> Any:
-    x, value = _same_kind(name, x, value)
-    found = typeof(x).shape
-    given = iter(starts)
-    zero = family.scalar(0, _INT)
-    places = [promotion.as_dtype(next(given), _INT) if s != n else zero for s, n in zip(sizes, found, strict=True)]
-    kept = [s for d, s in enumerate(sizes) if d not in dropped]
-    for d in new:
-        kept.insert(d, 1)
-    value = _fitted(name, value, tuple(kept))
-    value = structure.squeeze(value, dimensions=new) if new else value
-    return _written(x, value, places, [d in dropped for d in range(len(sizes))], _UPDATES[name][1])
-
-
-class At:
-    """`x.at`: index it, then call a method, to get a changed copy of `x`.
-
-    >>> from morphax import numpy as jnp
-    >>> jnp.zeros(3).at[1].set(5.0).tolist()
-    [0.0, 5.0, 0.0]
-    """
-
-    __slots__ = ("array",)
-
-    def __init__(self, array: Any):
-        self.array = array
-
-    def __getitem__(self, index: Any) -> "Place":
-        return Place(self.array, index)
-
-    def __repr__(self) -> str:
-        return f"At({self.array!r})"
-
-
-class Place:
-    """`x.at[index]`: what to do there. Each method returns a new array.
-
-    Entries outside the array: by default reading gives the nearest entry and writing skips them; `mode` is "clip",
-    "drop" or "fill" (NaN, or `fill_value`), or "promise_in_bounds". Static positions outside are an IndexError unless a
-    mode is given.
-    """
-
-    __slots__ = ("array", "index")
-
-    def __init__(self, array: Any, index: Any):
-        self.array = array
-        self.index = index
-
-    def __repr__(self) -> str:
-        return f"Place({self.array!r}, {self.index!r})"
-
-    def get(
-        self,
-        *,
-        out_sharding: Any = None,
-        indices_are_sorted: bool = False,
-        unique_indices: bool = False,
-        mode: Any = None,
-        fill_value: Any = None,
-        wrap_negative_indices: bool = True,
-    ) -> Any:
-        """The entries, as x[index].
-
-        >>> from morphax import numpy as jnp
-        >>> jnp.arange(3).at[jnp.array([5])].get(mode="fill", fill_value=-1).tolist()
-        [-1]
-        """
-        creation._no_sharding("at[].get", out_sharding)
-        x = self.array
-        if mode is None and fill_value is None and wrap_negative_indices and not (indices_are_sorted or unique_indices):
-            return getitem(x, self.index)
-        if mode is None:
-            chosen = Mode.FILL_OR_DROP if fill_value is not None else Mode.PROMISE_IN_BOUNDS
-        else:
-            chosen = Mode.from_any(mode)
-        how = _How(chosen, fill_value, indices_are_sorted, unique_indices, wrap_negative_indices)
-        plan, given = _read("at[].get", x.aval.shape, self.index, mode is None)
-        plan, given = _loose(plan, given, x.aval.shape)
-        return _take(x, given, plan=plan, how=how)
-
-    def set(
-        self,
-        values: Any,
-        *,
-        out_sharding: Any = None,
-        indices_are_sorted: bool = False,
-        unique_indices: bool = False,
-        mode: Any = None,
-        wrap_negative_indices: bool = True,
-    ) -> Any:
-        """A copy with the entries replaced.
-
-        >>> from morphax import numpy as jnp
-        >>> jnp.zeros(3).at[jnp.array([0, 2])].set(1.0).tolist()
-        [1.0, 0.0, 1.0]
-        """
-        return self._changed(
-            "set", values, out_sharding, indices_are_sorted, unique_indices, mode, wrap_negative_indices
-        )
-
-    def add(
-        self,
-        values: Any,
-        *,
-        out_sharding: Any = None,
-        indices_are_sorted: bool = False,
-        unique_indices: bool = False,
-        mode: Any = None,
-        wrap_negative_indices: bool = True,
-    ) -> Any:
-        """A copy with the values added; those at repeated places add up.
-
-        >>> from morphax import numpy as jnp
-        >>> jnp.zeros(2).at[jnp.array([0, 0])].add(1.0).tolist()
-        [2.0, 0.0]
-        """
-        return self._changed(
-            "add", values, out_sharding, indices_are_sorted, unique_indices, mode, wrap_negative_indices
-        )
-
-    def subtract(
-        self,
-        values: Any,
-        *,
-        out_sharding: Any = None,
-        indices_are_sorted: bool = False,
-        unique_indices: bool = False,
-        mode: Any = None,
-        wrap_negative_indices: bool = True,
-    ) -> Any:
-        """A copy with the values subtracted.
-
-        >>> from morphax import numpy as jnp
-        >>> jnp.zeros(2).at[0].subtract(1.0).tolist()
-        [-1.0, 0.0]
-        """
-        return self._changed(
-            "subtract", values, out_sharding, indices_are_sorted, unique_indices, mode, wrap_negative_indices
-        )
-
-    def multiply(
-        self,
-        values: Any,
-        *,
-        out_sharding: Any = None,
-        indices_are_sorted: bool = False,
-        unique_indices: bool = False,
-        mode: Any = None,
-        wrap_negative_indices: bool = True,
-    ) -> Any:
-        """A copy with the entries multiplied.
-
-        >>> from morphax import numpy as jnp
-        >>> jnp.ones(2).at[0].multiply(3.0).tolist()
-        [3.0, 1.0]
-        """
-        return self._changed(
-            "multiply", values, out_sharding, indices_are_sorted, unique_indices, mode, wrap_negative_indices
-        )
-
-    mul = multiply
-
-    def divide(
-        self,
-        values: Any,
-        *,
-        out_sharding: Any = None,
-        indices_are_sorted: bool = False,
-        unique_indices: bool = False,
-        mode: Any = None,
-        wrap_negative_indices: bool = True,
-    ) -> Any:
-        """A copy with the entries divided.
-
-        >>> from morphax import numpy as jnp
-        >>> jnp.ones(2).at[0].divide(4.0).tolist()
-        [0.25, 1.0]
-        """
-        ones = creation.ones_like(self.array)
-        divisor = Place(ones, self.index).multiply(
-            values,
-            out_sharding=out_sharding,
-            indices_are_sorted=indices_are_sorted,
-            unique_indices=unique_indices,
-            mode=mode,
-            wrap_negative_indices=wrap_negative_indices,
-        )
-        return creation.astype(ufuncs.divide(self.array, divisor), self.array.dtype)
-
-    def power(
-        self,
-        values: Any,
-        *,
-        out_sharding: Any = None,
-        indices_are_sorted: bool = False,
-        unique_indices: bool = False,
-        mode: Any = None,
-        wrap_negative_indices: bool = True,
-    ) -> Any:
-        """A copy with the entries raised to a power.
-
-        >>> from morphax import numpy as jnp
-        >>> jnp.full(2, 3.0).at[0].power(2).tolist()
-        [9.0, 3.0]
-        """
-        exponent = Place(creation.ones_like(self.array), self.index).multiply(
-            values,
-            out_sharding=out_sharding,
-            indices_are_sorted=indices_are_sorted,
-            unique_indices=unique_indices,
-            mode=mode,
-            wrap_negative_indices=wrap_negative_indices,
-        )
-        return ufuncs.power(self.array, exponent)
-
-    def min(
-        self,
-        values: Any,
-        *,
-        out_sharding: Any = None,
-        indices_are_sorted: bool = False,
-        unique_indices: bool = False,
-        mode: Any = None,
-        wrap_negative_indices: bool = True,
-    ) -> Any:
-        """A copy with the values where they are lower.
-
-        >>> from morphax import numpy as jnp
-        >>> jnp.ones(2).at[0].min(-1.0).tolist()
-        [-1.0, 1.0]
-        """
-        return self._changed(
-            "min", values, out_sharding, indices_are_sorted, unique_indices, mode, wrap_negative_indices
-        )
-
-    def max(
-        self,
-        values: Any,
-        *,
-        out_sharding: Any = None,
-        indices_are_sorted: bool = False,
-        unique_indices: bool = False,
-        mode: Any = None,
-        wrap_negative_indices: bool = True,
-    ) -> Any:
-        """A copy with the values where they are higher.
-
-        >>> from morphax import numpy as jnp
-        >>> jnp.ones(2).at[0].max(2.0).tolist()
-        [2.0, 1.0]
-        """
-        return self._changed(
-            "max", values, out_sharding, indices_are_sorted, unique_indices, mode, wrap_negative_indices
-        )
-
-    def apply(
-        self,
-        func: Callable[[Any], Any],
-        *,
-        out_sharding: Any = None,
-        indices_are_sorted: bool = False,
-        unique_indices: bool = False,
-        mode: Any = None,
-        wrap_negative_indices: bool = True,
-    ) -> Any:
-        """A copy with `func` applied to the entries, once for each place.
-
-        >>> from morphax import numpy as jnp
-        >>> jnp.ones(2).at[0].apply(jnp.negative).tolist()
-        [-1.0, 1.0]
-        """
-        creation._no_sharding("at[].apply", out_sharding)
-        old = self.get(mode="clip" if mode is None else mode, wrap_negative_indices=wrap_negative_indices)
-        return self.set(
-            func(old),
-            indices_are_sorted=indices_are_sorted,
-            unique_indices=unique_indices,
-            mode=mode,
-            wrap_negative_indices=wrap_negative_indices,
-        )
-
-    def _changed(
-        self, name: str, values: Any, out_sharding: Any, is_sorted: bool, unique: bool, mode: Any, wrap: bool
-    ) -> Any:
-        creation._no_sharding(f"at[].{name}", out_sharding)
-        x = self.array
-        values = creation.array(values) if isinstance(values, (list, tuple)) else values
-        shape = x.aval.shape
-        if _is_full_mask(self.index, shape):
-            masked = _by_mask(name, x, self.index, values)
-            if masked is not None:
-                return masked
-        plan, given = _read(f"at[].{name}", shape, self.index, mode is None)
-        eager = current.trace is _outside
-        if eager and not given and mode is None and not dtypes.is_extended(x.aval.dtype):
-            window = _as_window(plan, shape)
-            if window is not None:
-                starts, sizes, dropped, new = window
-                return _write_window.compiled(x, starts, values, sizes=sizes, dropped=dropped, new=new, name=name)
-        if eager and mode is None:
-            given = [_eager_index(f"at[].{name}", shape, d, i) for d, i in _with_axes(plan, given)]
-        how = _How(Mode.from_any(mode), None, is_sorted, unique, wrap)
-        return _update(x, given, values, plan=plan, name=name, how=how)
-
-
-def _loose(plan: _Plan, given: list[Any], shape: tuple[int, ...]) -> tuple[_Plan, list[Any]]:
-    """Static positions outside the array as index arrays, which modes apply to."""
-    if all(entry[0] != "int" or 0 <= entry[1] < n for entry, n in zip(plan.entries, shape, strict=True)):
-        return plan, given
-    entries = []
-    given = list(given)
-    for entry in plan.entries:
-        if entry[0] == "int":
-            entries.append(("array", len(given)))
-            given.append(np.asarray(entry[1], _INT))
-        else:
-            entries.append(entry)
-    return _Plan(tuple(entries), (*plan.layout, ("arrays",))), given
-
-
-def _as_window(plan: _Plan, shape: tuple[int, ...]) -> Any:
-    """(starts, sizes, dropped axes, new axes) of a plan without arrays and steps; None for others."""
-    starts, sizes, dropped = [], [], []
-    for d, (entry, size) in enumerate(zip(plan.entries, shape, strict=True)):
-        if entry[0] == "strided":
-            return None
-        length = size if entry[0] == "all" else 1 if entry[0] == "int" else entry[2]
-        sizes.append(length)
-        if length != size:
-            starts.append(entry[1])
-        if entry[0] == "int":
-            dropped.append(d)
-    if 0 in sizes:
-        return None
-    return (
-        tuple(starts),
-        tuple(sizes),
-        tuple(dropped),
-        tuple([k for k, item in enumerate(plan.layout) if item[0] == "new"]),
-    )
-
-
-def _is_full_mask(index: Any, shape: tuple[int, ...]) -> bool:
-    """Whether an index is one mask over the leading axes of the array."""
-    try:
-        return index.dtype == np.bool_ and index.ndim > 0 and index.shape == shape[: index.ndim]
-    except AttributeError:
-        return False
-
-
-@program("name")
-def _by_mask(name: str, x: Any, mask: Any, value: Any) -> Any:
-    """An update by a mask where no position has to be known: a scalar value. None for others."""
-    if promotion.described(f"at[].{name}", value)[2]:
-        return None
-    x, value = _same_kind(name, x, value)
-    combine = _UPDATES[name][1]
-    shape = typeof(x).shape
-    mask = promotion.array("at", mask)
-    dims = tuple(range(typeof(mask).ndim))
-    mask = (
-        ew.broadcast_in_dim(mask, shape=shape, broadcast_dimensions=dims, sharding=None)
-        if typeof(mask).shape != shape
-        else mask
-    )
-    return ew.select_n(mask, x, value if combine is None else combine(x, value))
 
 
 # ---- functions -------------------------------------------------------------------------------------------------------
@@ -1037,12 +583,12 @@ def _take_along_one(
         )
     wrap = mode != "clip"
     if mode == "wrap":
-        indices = ufuncs.remainder.__wrapped__(indices, np.asarray(found[axis], typeof(indices).dtype))
+        indices = ufuncs.remainder(indices, np.asarray(found[axis], typeof(indices).dtype))
     chosen = Mode.PROMISE_IN_BOUNDS if mode == "wrap" else Mode.FILL_OR_DROP if mode is None else Mode.from_any(mode)
     entries = tuple([("array", 0) if d == axis else ("all",) for d in range(len(found))])
     layout = tuple([("arrays",) if d == axis else ("axis", d) for d in range(len(found))])
-    how = _How(chosen, fill_value, indices_are_sorted, unique_indices, wrap)
-    return _take.__wrapped__(a, [indices], plan=_Plan(entries, layout), how=how)
+    how = How(chosen, fill_value, indices_are_sorted, unique_indices, wrap)
+    return _take.__wrapped__(a, [indices], plan=plan_of(found, entries, layout), how=how)
 
 
 def take(
@@ -1091,7 +637,7 @@ def take(
     )
 
 
-def _in_step(name: str, arr: Any, indices: Any, axis: int | None) -> tuple[Any, Any, int]:
+def in_step(name: str, arr: Any, indices: Any, axis: int | None) -> tuple[Any, Any, int]:
     arr, indices = promotion.array(name, arr), promotion.array(name, indices)
     if not dtypes.is_integer(typeof(indices).dtype):
         raise TypeError(
@@ -1128,7 +674,7 @@ def take_along_axis(
     >>> jnp.take_along_axis(jnp.array([[5, 6], [7, 8]]), jnp.array([[1], [0]]), axis=1).tolist()
     [[6], [7]]
     """
-    arr, indices, axis = _in_step("take_along_axis", arr, indices, axis)
+    arr, indices, axis = in_step("take_along_axis", arr, indices, axis)
     shape = typeof(arr).shape
     if wrap_negative_indices or wrap_negative_indices is None:
         indices = wrapped(indices, shape[axis])
@@ -1145,49 +691,3 @@ def take_along_axis(
         mode=Mode.from_any(mode),
         fill_value=fill_value,
     )
-
-
-def put_along_axis(
-    arr: Any, indices: Any, values: Any, axis: int | None, inplace: bool = True, *, mode: str | None = None
-) -> Any:
-    """`arr` with values put at positions along an axis, the other axes in step; pass inplace=False.
-
-    >>> from morphax import numpy as jnp
-    >>> x = jnp.zeros((2, 2))
-    >>> jnp.put_along_axis(x, jnp.array([[1], [0]]), 5.0, 1, inplace=False).tolist()
-    [[0.0, 5.0], [5.0, 0.0]]
-    """
-    _not_in_place("put_along_axis", inplace)
-    original = promotion.array("put_along_axis", arr)
-    flat, indices, axis = _in_step("put_along_axis", arr, indices, axis)
-    shape = typeof(indices).shape
-    grid = [structure.iota_along(_INT, shape, d) for d in range(len(shape))]
-    grid[axis] = indices
-    out = Place(creation.asarray(flat), tuple(grid)).set(values, mode=mode)
-    return structure.reshape_to(out, typeof(original).shape)
-
-
-def put(a: Any, ind: Any, v: Any, mode: str | None = None, *, inplace: bool = True) -> Any:
-    """`a` with values put at positions of the flat array; pass inplace=False.
-
-    >>> from morphax import numpy as jnp
-    >>> jnp.put(jnp.zeros(3), jnp.array([1]), 5.0, inplace=False).tolist()
-    [0.0, 5.0, 0.0]
-    """
-    _not_in_place("put", inplace)
-    a = creation.asarray(a)
-    ind = shapes.ravel(creation.asarray(ind))
-    v = shapes.ravel(creation.asarray(v))
-    if not ind.size or not v.size:
-        return a
-    v = shapes.tile(v, -(-ind.size // v.size))[: ind.size]
-    chosen = {"clip": "clip", "wrap": None, None: None}.get(mode, mode)
-    if mode == "wrap":
-        ind = ufuncs.remainder(ind, a.size)
-    flat = shapes.ravel(a)
-    return shapes.reshape(Place(flat, ind).set(v, mode=chosen), a.shape)
-
-
-def _not_in_place(name: str, inplace: bool) -> None:
-    if inplace:
-        raise ValueError(f"{name}: arrays do not change. Pass inplace=False and use the result.")

@@ -1,4 +1,4 @@
-"""Operators, methods and properties of arrays and tracers: one table, installed on both when this module is imported."""
+"""Operators, methods and properties of arrays and tracers: one table, installed on both at import."""
 
 import inspect
 from collections.abc import Callable
@@ -9,7 +9,8 @@ import numpy as np
 from morphax.ir import avals
 from morphax.ir.current import base, current
 from morphax.ir.trace import Tracer
-from morphax.numpy import creation, einsum, indexing, promotion, reductions, shapes, sorting, ufuncs
+from morphax.numpy import creation, indexing, promotion, reductions, shapes, sorting, ufuncs, updates
+from morphax.numpy.einsum import dot, matmul  # by name: the function `einsum` hides its module
 from morphax.ops import structure
 from morphax.runtime import array as arrays
 from morphax.support import dtypes
@@ -94,13 +95,13 @@ _general_power = _infix(ufuncs._general_power)
 def _matmul(self: Any, other: Any) -> Any:
     if other.__class__ not in _ACCEPTED and not _accepts("matmul", other):
         return NotImplemented
-    return einsum.matmul(self, other)
+    return matmul(self, other)
 
 
 def _rmatmul(self: Any, other: Any) -> Any:
     if other.__class__ not in _ACCEPTED and not _accepts("matmul", other):
         return NotImplemented
-    return einsum.matmul(other, self)
+    return matmul(other, self)
 
 
 _INFIX: dict[str, Any] = {
@@ -195,7 +196,7 @@ def _copy(self: Any) -> Any:
 
 def _dot(self: Any, b: Any, *, precision: Any = None, preferred_element_type: Any = None) -> Any:
     """As numpy.dot."""
-    return einsum.dot(self, b, precision=precision, preferred_element_type=preferred_element_type)
+    return dot(self, b, precision=precision, preferred_element_type=preferred_element_type)
 
 
 def _round(self: Any, decimals: int = 0, out: None = None) -> Any:
@@ -269,7 +270,7 @@ _STRUCTURAL: dict[str, Any] = {
     "__getitem__": indexing.getitem,
     "__setitem__": _setitem,
     "_split_rows": shapes.split_rows,
-    "at": property(indexing.At, doc="Indexed updates that return a new array: x.at[index].set(value)."),
+    "at": property(updates.At, doc="Indexed updates that return a new array: x.at[index].set(value)."),
     "T": property(shapes.transpose, doc="The axes reversed."),
     "mT": property(shapes.matrix_transpose, doc="The last two axes exchanged."),
     "flat": property(shapes.ravel, doc="The entries with one axis."),
@@ -322,7 +323,9 @@ _NUMERICAL: dict[str, Any] = {
     "var": _method(reductions.var, mean=None),
     **{
         name: _method(vars(reductions)[name])
-        for name in ("sum prod max min mean all any argmax argmin cumsum cumprod ptp".split())
+        for name in (
+            ["sum", "prod", "max", "min", "mean", "all", "any", "argmax", "argmin", "cumsum", "cumprod", "ptp"]
+        )
     },
 }
 _OF_TRACERS: dict[str, Any] = {

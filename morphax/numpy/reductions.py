@@ -54,7 +54,7 @@ def _reduced(
     axes = promotion.axes_of(name, axis, len(shape))
     out = prim(a, axes=axes) if axes else a
     if initial is not None:
-        dtype, _, initial_shape = promotion.described(name, initial)
+        initial_shape = promotion.described(name, initial)[2]
         if initial_shape:
             raise ValueError(f"{name}: initial must be a scalar; it has shape {initial_shape}.")
         out = combine(out, promotion.as_dtype(initial, typeof(out).dtype))
@@ -88,8 +88,8 @@ def _summed(
 # ---- sums and products -----------------------------------------------------------------------------------------------
 
 
-@program("axis", "dtype", "out", "keepdims", "promote_integers")
-def sum(  # noqa: A001 - NumPy's name
+@program("axis", "dtype", "keepdims", "promote_integers")
+def sum(
     a: Any,
     axis: Axis = None,
     dtype: Any = None,
@@ -119,7 +119,7 @@ def sum(  # noqa: A001 - NumPy's name
     return _summed("sum", ew.reduce_sum, ew.add, 0, a, axis, dtype, keepdims, initial, where, promote_integers)
 
 
-@program("axis", "dtype", "out", "keepdims", "promote_integers")
+@program("axis", "dtype", "keepdims", "promote_integers")
 def prod(
     a: Any,
     axis: Axis = None,
@@ -162,7 +162,7 @@ def _extreme(name: str, prim: Any, combine: Any, limit: int) -> Callable[..., An
         if initial is None:
             if where is not None:
                 raise ValueError(f"{name}: where needs initial, since the {name} of nothing is not defined. Give it.")
-            if builtins.any([shape[d] == 0 for d in axes]):
+            if 0 in [shape[d] for d in axes]:
                 raise ValueError(
                     f"{name}: zero-size array to reduction operation {name} which has no identity; the shape is "
                     f"{shape}. Give initial, or check the size first."
@@ -206,8 +206,8 @@ _max = _extreme("max", reduce.reduce_max, ew.max, 0)
 _min = _extreme("min", reduce.reduce_min, ew.min, 1)
 
 
-@program("axis", "out", "keepdims")
-def max(  # noqa: A001 - NumPy's name
+@program("axis", "keepdims")
+def max(
     a: Any, axis: Axis = None, out: None = None, keepdims: bool = False, initial: Any = None, where: Any = None
 ) -> Any:
     """Greatest entry over axes, all of them by default; NaN if there is one. Arguments as in `sum`.
@@ -220,8 +220,8 @@ def max(  # noqa: A001 - NumPy's name
     return _max(a, axis, keepdims, initial, where)
 
 
-@program("axis", "out", "keepdims")
-def min(  # noqa: A001 - NumPy's name
+@program("axis", "keepdims")
+def min(
     a: Any, axis: Axis = None, out: None = None, keepdims: bool = False, initial: Any = None, where: Any = None
 ) -> Any:
     """Least entry over axes, all of them by default; NaN if there is one. Arguments as in `sum`.
@@ -234,7 +234,7 @@ def min(  # noqa: A001 - NumPy's name
     return _min(a, axis, keepdims, initial, where)
 
 
-@program("axis", "out", "keepdims")
+@program("axis", "keepdims")
 def amax(
     a: Any, axis: Axis = None, out: None = None, keepdims: bool = False, initial: Any = None, where: Any = None
 ) -> Any:
@@ -247,7 +247,7 @@ def amax(
     return max(a, axis, out, keepdims, initial, where)
 
 
-@program("axis", "out", "keepdims")
+@program("axis", "keepdims")
 def amin(
     a: Any, axis: Axis = None, out: None = None, keepdims: bool = False, initial: Any = None, where: Any = None
 ) -> Any:
@@ -260,7 +260,7 @@ def amin(
     return min(a, axis, out, keepdims, initial, where)
 
 
-@program("axis", "out", "keepdims")
+@program("axis", "keepdims")
 def ptp(a: Any, axis: Axis = None, out: None = None, keepdims: bool = False) -> Any:
     """Greatest entry minus the least, over axes.
 
@@ -290,7 +290,7 @@ def _position(name: str, prim: Any, a: Any, axis: Axis, keepdims: bool | None) -
     return structure.reshape_to(out, tuple([1 if axis is None or d == place else s for d, s in enumerate(shape)]))
 
 
-@program("axis", "out", "keepdims")
+@program("axis", "keepdims")
 def argmax(a: Any, axis: Axis = None, out: None = None, keepdims: bool | None = None) -> Any:
     """Position of the greatest entry along an axis, or in the flat array; the first of several, or of NaNs.
 
@@ -302,7 +302,7 @@ def argmax(a: Any, axis: Axis = None, out: None = None, keepdims: bool | None = 
     return _position("argmax", reduce.argmax, a, axis, keepdims)
 
 
-@program("axis", "out", "keepdims")
+@program("axis", "keepdims")
 def argmin(a: Any, axis: Axis = None, out: None = None, keepdims: bool | None = None) -> Any:
     """Position of the least entry along an axis, or in the flat array; the first of several, or of NaNs.
 
@@ -317,10 +317,8 @@ def argmin(a: Any, axis: Axis = None, out: None = None, keepdims: bool | None = 
 # ---- truth -----------------------------------------------------------------------------------------------------------
 
 
-@program("axis", "out", "keepdims")
-def all(  # noqa: A001 - NumPy's name
-    a: Any, axis: Axis = None, out: None = None, keepdims: bool = False, *, where: Any = None
-) -> Any:
+@program("axis", "keepdims")
+def all(a: Any, axis: Axis = None, out: None = None, keepdims: bool = False, *, where: Any = None) -> Any:
     """Whether no entry is 0, over axes.
 
     >>> from morphax import numpy as jnp
@@ -332,10 +330,8 @@ def all(  # noqa: A001 - NumPy's name
     return _reduced("all", reduce.reduce_and, ew.and_, lambda _: True, flags, axis, keepdims, None, where)
 
 
-@program("axis", "out", "keepdims")
-def any(  # noqa: A001 - NumPy's name
-    a: Any, axis: Axis = None, out: None = None, keepdims: bool = False, *, where: Any = None
-) -> Any:
+@program("axis", "keepdims")
+def any(a: Any, axis: Axis = None, out: None = None, keepdims: bool = False, *, where: Any = None) -> Any:
     """Whether an entry is not 0, over axes.
 
     >>> from morphax import numpy as jnp
@@ -369,7 +365,7 @@ def _mean_dtypes(name: str, a: Any, dtype: Any) -> tuple[Any, Any]:
     return found, dtypes.to_inexact(computing)
 
 
-@program("axis", "dtype", "out", "keepdims")
+@program("axis", "dtype", "keepdims")
 def mean(
     a: Any, axis: Axis = None, dtype: Any = None, out: None = None, keepdims: bool = False, *, where: Any = None
 ) -> Any:
@@ -420,7 +416,7 @@ def _variance(
     return ew.div(total, count), dtypes.to_real(dtype)
 
 
-@program("axis", "dtype", "out", "ddof", "keepdims", "correction")
+@program("axis", "dtype", "ddof", "keepdims", "correction")
 def var(
     a: Any,
     axis: Axis = None,
@@ -444,7 +440,7 @@ def var(
     return structure.convert(found, dtype, typeof(found).weak_type)
 
 
-@program("axis", "dtype", "out", "ddof", "keepdims", "correction")
+@program("axis", "dtype", "ddof", "keepdims", "correction")
 def std(
     a: Any,
     axis: Axis = None,
@@ -528,7 +524,7 @@ def _running(name: str, prim: Any, a: Any, axis: Axis, dtype: Any, out: None) ->
     return prim(a, axis=axis, reverse=False)
 
 
-@program("axis", "dtype", "out")
+@program("axis", "dtype")
 def cumsum(a: Any, axis: Axis = None, dtype: Any = None, out: None = None) -> Any:
     """Running sums along an axis, or over the flat array.
 
@@ -539,7 +535,7 @@ def cumsum(a: Any, axis: Axis = None, dtype: Any = None, out: None = None) -> An
     return _running("cumsum", reduce.cumsum, a, axis, dtype, out)
 
 
-@program("axis", "dtype", "out")
+@program("axis", "dtype")
 def cumprod(a: Any, axis: Axis = None, dtype: Any = None, out: None = None) -> Any:
     """Running products along an axis, or over the flat array.
 
@@ -598,7 +594,7 @@ def _filled(name: str, a: Any, value: Any) -> tuple[Any, Any]:
     return (ew.select_n(nan, a, family.like(a, value)) if dtypes.is_inexact(typeof(a).dtype) else a), nan
 
 
-@program("axis", "dtype", "out", "keepdims")
+@program("axis", "dtype", "keepdims")
 def nansum(
     a: Any,
     axis: Axis = None,
@@ -618,7 +614,7 @@ def nansum(
     return sum(_filled("nansum", a, 0)[0], axis=axis, dtype=dtype, keepdims=keepdims, initial=initial, where=where)
 
 
-@program("axis", "dtype", "out", "keepdims")
+@program("axis", "dtype", "keepdims")
 def nanprod(
     a: Any,
     axis: Axis = None,
@@ -648,7 +644,7 @@ def _nan_extreme(
     return ew.select_n(all(nan, axis=axis, keepdims=keepdims), out, family.like(out, np.nan))
 
 
-@program("axis", "out", "keepdims")
+@program("axis", "keepdims")
 def nanmax(
     a: Any, axis: Axis = None, out: None = None, keepdims: bool = False, initial: Any = None, where: Any = None
 ) -> Any:
@@ -662,7 +658,7 @@ def nanmax(
     return _nan_extreme("nanmax", max, -np.inf, a, axis, keepdims, initial, where)
 
 
-@program("axis", "out", "keepdims")
+@program("axis", "keepdims")
 def nanmin(
     a: Any, axis: Axis = None, out: None = None, keepdims: bool = False, initial: Any = None, where: Any = None
 ) -> Any:
@@ -676,7 +672,7 @@ def nanmin(
     return _nan_extreme("nanmin", min, np.inf, a, axis, keepdims, initial, where)
 
 
-@program("axis", "dtype", "out", "keepdims")
+@program("axis", "dtype", "keepdims")
 def nanmean(
     a: Any, axis: Axis = None, dtype: Any = None, out: None = None, keepdims: bool = False, where: Any = None
 ) -> Any:
@@ -700,7 +696,7 @@ def _numbers_only(name: str, a: Any, where: Any) -> tuple[Any, Any]:
     return filled, use if where is None else ufuncs.logical_and.plain(use, where)
 
 
-@program("axis", "dtype", "out", "ddof", "keepdims")
+@program("axis", "dtype", "ddof", "keepdims")
 def nanvar(
     a: Any,
     axis: Axis = None,
@@ -722,7 +718,7 @@ def nanvar(
     return var(a, axis=axis, dtype=dtype, ddof=ddof, keepdims=keepdims, where=use, mean=mean)
 
 
-@program("axis", "dtype", "out", "ddof", "keepdims")
+@program("axis", "dtype", "ddof", "keepdims")
 def nanstd(
     a: Any,
     axis: Axis = None,
@@ -744,7 +740,7 @@ def nanstd(
     return std(a, axis=axis, dtype=dtype, ddof=ddof, keepdims=keepdims, where=use, mean=mean)
 
 
-@program("axis", "dtype", "out")
+@program("axis", "dtype")
 def nancumsum(a: Any, axis: Axis = None, dtype: Any = None, out: None = None) -> Any:
     """Running sums that pass over NaNs.
 
@@ -755,7 +751,7 @@ def nancumsum(a: Any, axis: Axis = None, dtype: Any = None, out: None = None) ->
     return cumsum(_filled("nancumsum", a, 0)[0], axis, dtype, out)
 
 
-@program("axis", "dtype", "out")
+@program("axis", "dtype")
 def nancumprod(a: Any, axis: Axis = None, dtype: Any = None, out: None = None) -> Any:
     """Running products that pass over NaNs.
 
@@ -773,7 +769,7 @@ def _nan_position(name: str, position: Any, fill: float, a: Any, axis: Axis, kee
     return ew.select_n(none, out, family.like(out, -1))
 
 
-@program("axis", "out", "keepdims")
+@program("axis", "keepdims")
 def nanargmax(a: Any, axis: Axis = None, out: None = None, keepdims: bool | None = None) -> Any:
     """Position of the greatest entry that is not NaN; -1 where there is none.
 
@@ -785,7 +781,7 @@ def nanargmax(a: Any, axis: Axis = None, out: None = None, keepdims: bool | None
     return _nan_position("nanargmax", argmax, -np.inf, a, axis, keepdims)
 
 
-@program("axis", "out", "keepdims")
+@program("axis", "keepdims")
 def nanargmin(a: Any, axis: Axis = None, out: None = None, keepdims: bool | None = None) -> Any:
     """Position of the least entry that is not NaN; -1 where there is none.
 

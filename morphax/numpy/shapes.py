@@ -1,5 +1,6 @@
 """Functions that move, join and repeat elements: reshape, transpose, concatenate, pad, roll and their relatives."""
 
+import itertools
 import operator
 from collections.abc import Sequence
 from typing import Any
@@ -379,14 +380,9 @@ def parts_of(name: str, arrays: Any) -> list[Any]:
     Raises:
         ValueError: there is none.
     """
-    try:
-        arrays.aval
-    except AttributeError:
-        if isinstance(arrays, (str, bytes)) or isinstance(arrays, (int, float, complex)):
-            raise promotion.refuse(name, arrays) from None
-        parts = [creation.array(p) if isinstance(p, (list, tuple)) else p for p in arrays]
-    else:
-        parts = list(arrays)
+    if isinstance(arrays, (str, bytes, int, float, complex)):
+        raise promotion.refuse(name, arrays)
+    parts = [creation.array(p) if isinstance(p, (list, tuple)) else p for p in arrays]
     if not parts:
         raise ValueError(f"{name}: Need at least one array to {name}. Pass a non-empty sequence.")
     return parts
@@ -580,8 +576,8 @@ def _split_by(name: str, ary: Any, indices_or_sections: Any, axis: int, equal: b
     cuts = [operator.index(i) for i in np.asarray(indices_or_sections).tolist()]
     edges = [0, *[min(max(i + length if i < 0 else i, 0), length) for i in cuts], length]
     if edges == sorted(edges):
-        return _split(ary, sizes=tuple([b - a for a, b in zip(edges[:-1], edges[1:], strict=True)]), axis=axis)
-    return [structure.slice_axis(ary, a, max(a, b), axis) for a, b in zip(edges[:-1], edges[1:], strict=True)]
+        return _split(ary, sizes=tuple([b - a for a, b in itertools.pairwise(edges)]), axis=axis)
+    return [structure.slice_axis(ary, a, max(a, b), axis) for a, b in itertools.pairwise(edges)]
 
 
 def split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[Any]:
@@ -685,7 +681,7 @@ def _tile(a: Any, reps: tuple[int, ...]) -> Any:
     return structure.reshape_to(a, tuple([r * s for r, s in zip(reps, found, strict=True)]))
 
 
-def tile(A: Any, reps: Any) -> Any:  # noqa: N803 - NumPy's name
+def tile(A: Any, reps: Any) -> Any:
     """`A` laid out repeatedly along each axis.
 
     >>> from morphax import numpy as jnp
@@ -826,7 +822,7 @@ def _roll_by(a: Any, shift: Sequence[Any], axis: tuple[int, ...] | None) -> Any:
 def _rolled(x: Any, by: Any, axis: int, length: int) -> Any:
     # Twice the array, read from where the first entry has come to.
     twice = structure.concatenate(x, x, dimension=axis)
-    start = ufuncs.remainder.__wrapped__(ew.neg(by), np.asarray(length, typeof(by).dtype))
+    start = ufuncs.remainder(ew.neg(by), np.asarray(length, typeof(by).dtype))
     return dynamic_window(twice, start, length, axis)
 
 
@@ -902,7 +898,7 @@ def diagflat(v: Any, k: int = 0) -> Any:
     return diag(ravel(v), k)
 
 
-@program("offset", "axis1", "axis2", "dtype", "out")
+@program("offset", "axis1", "axis2", "dtype")
 def trace(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any = None, out: None = None) -> Any:
     """Sum of the diagonal in the plane of two axes.
 

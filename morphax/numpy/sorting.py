@@ -1,14 +1,13 @@
 """Order and membership: sort, argsort, searchsorted, unique, nonzero, sets, and what selects by conditions."""
 
 import operator
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from morphax.ir import avals
-from morphax.ir.current import base, current
-from morphax.numpy import creation, indexing, promotion, reductions, shapes, ufuncs
+from morphax.ir.current import base
+from morphax.numpy import creation, indexing, promotion, reductions, shapes, ufuncs, updates
 from morphax.ops import elementwise as ew
 from morphax.ops import family, structure
 from morphax.ops import sorting as ops
@@ -186,7 +185,7 @@ def searchsorted(a: Any, v: Any, side: str = "left", sorter: Any = None, *, meth
     shape = typeof(v).shape
     zeros = ew.full(shape, np.zeros((), int_dtype))
     if not n or not typeof(v).size:
-        return zeros if shape or not n else zeros
+        return zeros
     if n * typeof(v).size <= 4096:
         return _by_comparing(a, v, side, n, shape, int_dtype)
     return _by_halving(a, v, side, n, shape, int_dtype)
@@ -514,7 +513,7 @@ def _unique_padded(a: Any, fill: Any, size: int, return_inverse: bool, equal_nan
     unique_values = ew.select_n(use, fill, taken)
     first = indexing.take(order, starts, mode="clip")
     group = ew.sub(reductions.cumsum(new, dtype=int_dtype), family.scalar(1, int_dtype))
-    inverse = indexing.Place(ew.full((n,), np.zeros((), int_dtype)), order).set(group)
+    inverse = updates.Place(ew.full((n,), np.zeros((), int_dtype)), order).set(group)
     stops = structure.pad(starts, family.scalar(n, int_dtype), padding_config=((-1, 1, 0),)) if size else starts
     return unique_values, first, inverse, ew.sub(stops, starts)
 

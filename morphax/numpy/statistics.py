@@ -6,7 +6,8 @@ from typing import Any
 import numpy as np
 
 from morphax.ir import avals
-from morphax.numpy import creation, einsum, indexing, promotion, reductions, shapes, sorting, ufuncs
+from morphax.numpy import creation, indexing, promotion, reductions, shapes, sorting, ufuncs, updates
+from morphax.numpy.einsum import dot  # by name: the function `einsum` hides its module
 from morphax.ops import elementwise as ew
 from morphax.ops import family, structure
 from morphax.runtime.jit import program
@@ -638,7 +639,7 @@ def _bincount(x: Any, weights: Any, length: int) -> Any:
     x = ew.max(x, family.like(x, 0))
     weights = np.ones((), dtypes.default_int_dtype()) if weights is None else promotion.array("bincount", weights)
     zeros = ew.full((length,), np.zeros((), typeof(weights).dtype))
-    return indexing.Place(zeros, x).add(weights, mode="drop")
+    return updates.Place(zeros, x).add(weights, mode="drop")
 
 
 def bincount(
@@ -695,7 +696,7 @@ def cov(
     average = reductions.average(x, axis=1, weights=weights)
     x = ufuncs.subtract.plain(x, structure.expand_dims(average, (1,)))
     other = x if weights is None else ufuncs.multiply.plain(x, weights)
-    out = einsum.dot(x, ufuncs._conjugate(structure.transpose(other, permutation=(1, 0))))
+    out = dot(x, ufuncs._conjugate(structure.transpose(other, permutation=(1, 0))))
     if weights is None:
         factor: Any = family.like(out, max(typeof(x).shape[1] - ddof, 0))
     else:

@@ -109,7 +109,7 @@ class ufunc:
         self.nout = nout
         self.nargs = nargs or nin
         self.identity = identity
-        self._call = call or func
+        self._call: Any = call or func
         self._reduce = reduce
         self._accumulate = accumulate
         self._at = at
@@ -133,6 +133,17 @@ class ufunc:
         """The function as it runs under a transform."""
         return self._call.__wrapped__(*args)
 
+    def equip(self, *, reduce: Any, accumulate: Any, at: Any, reduceat: Any) -> None:
+        """Give the function its methods; `folds.py` does."""
+        self._reduce, self._accumulate, self._at, self._reduceat = reduce, accumulate, at, reduceat
+
+    def _needed(self, method: str, found: Any) -> Any:
+        if found is None:
+            raise ValueError(
+                f"{self.__name__}.{method}: only functions of two arrays have it, by which it was defined."
+            )
+        return found
+
     def reduce(
         self,
         a: Any,
@@ -145,23 +156,20 @@ class ufunc:
     ) -> Any:
         """The function folded over an axis, or over all for axis=None."""
         no_out(self.__name__, out)
-        if self._reduce is None:
-            raise NotImplementedError(f"{self.__name__}.reduce: there is no such reduction. Use a loop or lax.reduce.")
-        return self._reduce(a, axis=axis, dtype=dtype, keepdims=keepdims, initial=initial, where=where)
+        reduce = self._needed("reduce", self._reduce)
+        return reduce(a, axis=axis, dtype=dtype, keepdims=keepdims, initial=initial, where=where)
 
     def accumulate(self, a: Any, axis: int = 0, dtype: Any = None, out: None = None) -> Any:
         """Running results of the function along an axis."""
         no_out(self.__name__, out)
-        if self._accumulate is None:
-            raise NotImplementedError(f"{self.__name__}.accumulate: not defined. Use lax.associative_scan.")
-        return self._accumulate(a, axis=axis, dtype=dtype)
+        return self._needed("accumulate", self._accumulate)(a, axis=axis, dtype=dtype)
 
-    def outer(self, A: Any, B: Any, /) -> Any:  # noqa: N803 - NumPy's names
+    def outer(self, A: Any, B: Any, /) -> Any:
         """The function of every element of `A` with every element of `B`."""
         if self.nin != 2:
             raise ValueError(f"{self.__name__}.outer: needs a function of two arrays; this one takes {self.nin}.")
-        A = promotion.array(self.__name__, A)  # noqa: N806
-        B = promotion.array(self.__name__, B)  # noqa: N806
+        A = promotion.array(self.__name__, A)
+        B = promotion.array(self.__name__, B)
         return self(structure.reshape_to(A, typeof(A).shape + (1,) * typeof(B).ndim), B)
 
     def at(self, a: Any, indices: Any, b: Any = None, /, *, inplace: bool = True) -> Any:
@@ -170,13 +178,12 @@ class ufunc:
             raise NotImplementedError(
                 f"{self.__name__}.at: arrays do not change. Pass inplace=False and use the result."
             )
-        if self._at is None:
-            raise NotImplementedError(f"{self.__name__}.at: not defined. Use x.at[indices].")
-        return self._at(a, indices, b)
+        return self._needed("at", self._at)(a, indices, b)
 
     def reduceat(self, a: Any, indices: Any, axis: int = 0, dtype: Any = None, out: None = None) -> Any:
         """Reductions of the slices between consecutive `indices`."""
-        raise NotImplementedError(f"{self.__name__}.reduceat: use ops.segment_sum or its relatives.")
+        no_out(self.__name__, out)
+        return self._needed("reduceat", self._reduceat)(a, indices, axis, dtype)
 
     def __repr__(self) -> str:
         return f"<ufunc '{self.__name__}'>"
@@ -271,7 +278,7 @@ def _magnitude(x: Any) -> Any:
 
 _MODULUS = "Absolute value; the modulus of complex numbers"
 absolute = _of_any("absolute", _signed(ew.abs), _MODULUS, "jnp.absolute(-2).item() -> 2")
-abs = _of_any("abs", _signed(ew.abs), _MODULUS, "jnp.abs(-2).item() -> 2")  # noqa: A001 - NumPy's name
+abs = _of_any("abs", _signed(ew.abs), _MODULUS, "jnp.abs(-2).item() -> 2")
 fabs = _of_floats("fabs", _magnitude, "Absolute value", "jnp.fabs(-1).item() -> 1.0")
 sign = _of_any("sign", _signed(ew.sign), "-1, 0 or 1; x/|x| for complex numbers", "jnp.sign(-2.0).item() -> -1.0")
 square = _of_any("square", _square, "x * x", "jnp.square(3.0).item() -> 9.0")
@@ -419,7 +426,7 @@ def _infinity(name: str, x: Any, out: Any, value: float) -> Any:
     return ew.eq(x, family.like(x, value)) if dtypes.is_float(dtype) else _constant(x, False)
 
 
-@program("out")
+@program()
 def isposinf(x: Any, /, out: None = None) -> Any:
     """Whether +infinity.
 
@@ -430,7 +437,7 @@ def isposinf(x: Any, /, out: None = None) -> Any:
     return _infinity("isposinf", x, out, np.inf)
 
 
-@program("out")
+@program()
 def isneginf(x: Any, /, out: None = None) -> Any:
     """Whether -infinity.
 
@@ -574,7 +581,7 @@ fmod = _of_two_numbers(
 
 
 @program()
-def divmod(x1: Any, x2: Any, /) -> tuple[Any, Any]:  # noqa: A001 - NumPy's name
+def divmod(x1: Any, x2: Any, /) -> tuple[Any, Any]:
     """Quotient rounded down, and rest.
 
     >>> from morphax import numpy as jnp
@@ -585,7 +592,7 @@ def divmod(x1: Any, x2: Any, /) -> tuple[Any, Any]:  # noqa: A001 - NumPy's name
     return _floor_of_quotient(x, y), _floored_rest(x, y)
 
 
-@program("out")
+@program()
 def modf(x: Any, /, out: None = None) -> tuple[Any, Any]:
     """Fractional and integer parts, both with the sign of `x`.
 
@@ -641,12 +648,12 @@ def _sign_of_power(odd: Any, x: Any) -> Any:
     return ew.select_n(odd, family.like(x, 1), family.like(x, -1))
 
 
+@program()
 def _general_power(x1: Any, x2: Any, /) -> Any:
     x, y = _numbers_pair("power", x1, x2)
     return _integer_power(x, y) if dtypes.is_integer(typeof(x).dtype) else ew.pow(x, y)
 
 
-_general_power = program()(_general_power)
 _POWER = "x1 to the power x2; integers stay integers, and must not have negative powers. An int as x2 is static."
 
 
@@ -663,7 +670,7 @@ def _power(name: str) -> Callable[..., Any]:
 
 _PYTHON_NUMBERS = (bool, int, float, complex)
 power = _power("power")
-pow = _power("pow")  # noqa: A001 - NumPy's name
+pow = _power("pow")
 
 
 def _float_power(x: Any, y: Any) -> Any:
@@ -857,7 +864,8 @@ def _beside_nan(name: str, operation: Any, example: str) -> Callable[..., Any]:
 
     call, _, result = example.partition(" -> ")
     fun.__name__ = fun.__qualname__ = name
-    fun.__doc__ = f"As {name[1:]}imum, but a number beats NaN.\n\n    >>> from morphax import numpy as jnp\n    >>> {call}\n    {result}\n    "
+    example_text = f">>> from morphax import numpy as jnp\n    >>> {call}\n    {result}"
+    fun.__doc__ = f"As {name[1:]}imum, but a number beats NaN.\n\n    {example_text}\n    "
     return program()(fun)
 
 
@@ -870,7 +878,7 @@ fmin = _beside_nan("fmin", ew.min, "jnp.fmin(jnp.nan, 1.0).item() -> 1.0")
 
 def _ordered(operation: Any) -> Callable[..., Any]:
     """A comparison that orders complex numbers by real parts, then imaginary parts, as NumPy does."""
-    strict = {ew.le: ew.lt, ew.ge: ew.gt}.get(operation, operation)
+    strict: Any = {ew.le: ew.lt, ew.ge: ew.gt}.get(operation, operation)
 
     def compare(x: Any, y: Any) -> Any:
         if not dtypes.is_complex(typeof(x).dtype):
@@ -919,7 +927,7 @@ bitwise_right_shift = _of_two_integers(
 
 
 @program()
-def clip(arr: Any = None, /, min: Any = None, max: Any = None) -> Any:  # noqa: A002 - NumPy's names
+def clip(arr: Any = None, /, min: Any = None, max: Any = None) -> Any:
     """`arr` with what lies below `min` or above `max` replaced by the bound.
 
     >>> from morphax import numpy as jnp
@@ -942,16 +950,22 @@ def clip(arr: Any = None, /, min: Any = None, max: Any = None) -> Any:  # noqa: 
 @program()
 def choose_by(condition: Any, x: Any, y: Any) -> Any:
     """Entries of `x` where the condition holds, of `y` elsewhere: `where` with three arguments."""
-    x, y = promotion.same_dtype("where", (x, y))
-    flag, x, y = promotion.align("where", (truth("where", condition), x, y))
-    shape = promotion.common_shape("where", [typeof(v).shape for v in (flag, x, y)])
-    if shape and not typeof(flag).shape:  # the cases may both be scalars
+    flag = truth("where", condition)
+    x, y = promotion.pair("where", x, y)
+    own, left, right = typeof(flag).shape, typeof(x).shape, typeof(y).shape
+    if own == left == right:
+        return ew.select_n(flag, y, x)
+    shape = promotion.common_shape("where", (own, left, right))
+    if own:  # the cases may be scalars beside a selector of the whole shape
+        flag = promotion.spread(flag, shape)
+        x, y = [v if not typeof(v).shape else promotion.spread(v, shape) for v in (x, y)]
+    else:
         x, y = promotion.spread(x, shape), promotion.spread(y, shape)
     return ew.select_n(flag, y, x)
 
 
-@program("decimals", "out")
-def round(a: Any, decimals: int = 0, out: None = None) -> Any:  # noqa: A001 - NumPy's name
+@program("decimals")
+def round(a: Any, decimals: int = 0, out: None = None) -> Any:
     """`a` rounded to that many decimals, to the even neighbour from halfway.
 
     >>> from morphax import numpy as jnp
@@ -961,7 +975,7 @@ def round(a: Any, decimals: int = 0, out: None = None) -> Any:  # noqa: A001 - N
     return _round("round", a, decimals, out)
 
 
-@program("decimals", "out")
+@program("decimals")
 def around(a: Any, decimals: int = 0, out: None = None) -> Any:
     """As `round`.
 
