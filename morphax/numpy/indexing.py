@@ -503,8 +503,9 @@ _compiled_window = _take_window.compiled
 _first_of: dict[tuple[int, ...], Window] = {}
 
 
-def getitem(x: Any, index: Any) -> Any:
-    """x[index]."""
+def getitem(self: Any, idx: Any, /) -> Any:
+    """self[idx]."""
+    x, index = self, idx
     aval = x.aval
     shape = aval.shape
     if current.trace is not _outside or aval.dtype.__class__ is dtypes.KeyDType:

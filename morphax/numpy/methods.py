@@ -128,6 +128,24 @@ _COMPARISONS: dict[str, Any] = {
 }
 
 
+def _nonzero(self: Any, *, fill_value: Any = None, size: int | None = None) -> Any:
+    """Positions of the entries that are not 0."""
+    return sorting.nonzero(self, size=size, fill_value=fill_value)
+
+
+def _compress(
+    self: Any,
+    condition: Any,
+    axis: int | None = None,
+    *,
+    out: None = None,
+    size: int | None = None,
+    fill_value: Any = 0,
+) -> Any:
+    """The parts along an axis where the condition holds."""
+    return sorting.compress(condition, self, axis, out=out, size=size, fill_value=fill_value)
+
+
 def _setitem(self: Any, i: Any, x: Any) -> None:
     raise TypeError(
         "JAX arrays are immutable and do not support in-place item assignment. Instead of x[idx] = y, use x = "
@@ -313,12 +331,13 @@ _NUMERICAL: dict[str, Any] = {
     "conj": _method(ufuncs.conj),
     "conjugate": _method(ufuncs.conjugate),
     "trace": _method(shapes.trace),
-    "nonzero": _method(sorting.nonzero),
+    "nonzero": _nonzero,
     "searchsorted": _method(sorting.searchsorted),
     "sort": _method(sorting.sort),
     "argsort": _method(sorting.argsort, dtype=None),
     "argpartition": _method(sorting.argpartition),
     "choose": _method(sorting.choose),
+    "compress": _compress,
     "std": _method(reductions.std, mean=None),
     "var": _method(reductions.var, mean=None),
     **{
