@@ -282,8 +282,8 @@ def eigh(a: Any, UPLO: str | None = None, symmetrize_input: bool = True) -> Eigh
         symmetrize_input: take (a + a^H) / 2 first.
 
     Derivative: M. Giles, An extended collection of matrix derivative results, 2008. Where eigenvalues are equal,
-    functions of the space that their eigenvectors span have it, and of the sum of the eigenvalues. Functions of the matrix
-    put together from both, as in v f(w) v^H, miss a term there that no derivative of w and v can give.
+    functions of the space that their eigenvectors span, and of the sum of the eigenvalues, have it. What is put
+    together from both, as v f(w) v^H, misses a term there that no derivative of w and v can give.
 
     >>> from morphax import numpy as jnp
     >>> jnp.linalg.eigh(jnp.array([[2.0, 0.0], [0.0, 1.0]])).eigenvalues.tolist()

@@ -76,6 +76,7 @@ def _kernel(
         [_layout(a, rank) for a in ins],
         [_layout(a, rank) for a in outs],
         aliases,
+        rank - 2,
     )
 
 
@@ -214,7 +215,9 @@ def lower_tridiagonal_solve(
     rank = out.ndim
     if perturb_singular:
         layouts = [_layout(a, rank) for a in ins]
-        return low.custom_call("tridiagonal_solve_perturbed_ffi", outs, (dl, d, du, b), None, layouts, layouts[3:])
+        return low.custom_call(
+            "tridiagonal_solve_perturbed_ffi", outs, (dl, d, du, b), None, layouts, layouts[3:], None, rank - 2
+        )
     info = _info(out)
     results = (*ins, info)
     aliases = {k: k for k in range(4)}

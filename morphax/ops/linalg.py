@@ -16,7 +16,7 @@ import numpy as np
 from morphax.ir.avals import ShapedArray
 from morphax.ir.primitive import Primitive
 from morphax.ops import elementwise as ew
-from morphax.ops import family, indexing, lapack, structure
+from morphax.ops import family, indexing, lapack, small, structure
 from morphax.ops.family import like, typeof
 from morphax.ops.matrices import (
     ALL,
@@ -221,7 +221,10 @@ def _solve_batch(factors: int, side: Callable[[Any], int]) -> Callable[..., Any]
 triangular_solve = row(
     "triangular_solve",
     type=_triangular_type,
-    lower={"cpu": lapack.lower_triangular_solve, "default": lapack.lower_triangular_solve_xla},
+    lower={
+        "cpu": small.where_small(small.triangular_solve, lapack.lower_triangular_solve),
+        "default": lapack.lower_triangular_solve_xla,
+    },
     jvp=_triangular_jvp,
     transpose=_triangular_transpose,
     batch=_solve_batch(1, lambda params: -1 if params["left_side"] else -2),
@@ -340,7 +343,15 @@ def _unit_lower(x: Any) -> Any:
     return ew.select_n(ew.eq(rows, columns), lower_part(x, -1), like(x, 1))
 
 
-lu = row("lu", type=_lu_type, lower=on_cpu("lu", lapack.lower_lu), jvp=_lu_jvp, multiple=True)
+_LOWER_LU = on_cpu("lu", lapack.lower_lu)
+
+lu = row(
+    "lu",
+    type=_lu_type,
+    lower={platform: small.where_small(small.lu, rule) for platform, rule in _LOWER_LU.items()},
+    jvp=_lu_jvp,
+    multiple=True,
+)
 
 
 def _permutation_type(pivots: ShapedArray, *, permutation_size: int) -> ShapedArray:

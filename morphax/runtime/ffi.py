@@ -2,7 +2,7 @@
 
 import threading
 
-from jaxlib import xla_client
+from jaxlib import _jax, xla_client
 from jaxlib.cpu import _lapack  # type: ignore[reportMissingImports] - a C++ module in a folder without __init__
 
 _lock = threading.Lock()
@@ -25,4 +25,5 @@ def prepare(target: str) -> None:
         for name, kernel in kernels.items():
             api_version = 1 if name.endswith("_ffi") else 0
             xla_client.register_custom_call_target(name, kernel, platform="cpu", api_version=api_version)
+            _jax.register_custom_call_as_batch_partitionable(name)
         _kernels.update(kernels)

@@ -296,6 +296,7 @@ class Lowering:
         operand_layouts: Sequence[Sequence[int]] | None = None,
         result_layouts: Sequence[Sequence[int]] | None = None,
         aliases: dict[int, int] | None = None,
+        batch_axes: int = 0,
     ) -> list[Any]:
         """Call a kernel outside XLA, of the typed FFI.
 
@@ -308,6 +309,8 @@ class Lowering:
                 dimension first.
             result_layouts: the same for the results.
             aliases: position of a result -> that of the operand whose buffer it may take.
+            batch_axes: how many of the first axes of every operand and result the kernel loops over, so that devices
+                may share them.
         """
         ffi.prepare(target)
         config = ", ".join(f"{k} = {v}" for k, v in (options or {}).items())
@@ -321,6 +324,9 @@ class Lowering:
             attributes["result_layouts"] = _layouts(result_layouts)
         if aliases:
             attributes["output_operand_aliases"] = _aliases(aliases, len(outs))
+        if batch_axes:
+            attributes["mhlo.frontend_attributes"] = f'{{num_batch_dims = "{batch_axes}"}}'
+            attributes["sdy.sharding_rule"] = _shared_batches(operands, outs, batch_axes)
         return self.op("stablehlo.custom_call", outs, operands, attributes)
 
     def call(self, jaxpr: Jaxpr, operands: Sequence[Any], name: str = "") -> list[Any]:
@@ -362,6 +368,28 @@ class Lowering:
 
 def _layouts(layouts: Sequence[Sequence[int]]) -> str:
     return "[" + ", ".join(f"dense<{list(dims) if dims else ''}> : tensor<{len(dims)}xindex>" for dims in layouts) + "]"
+
+
+def _factor(k: int) -> str:
+    """Shardy's name of a factor: i, j, ..., z, z_1, ..."""
+    return chr(ord("i") + k) if k < 18 else f"z_{k - 17}"
+
+
+def _shared_batches(operands: Sequence[Any], outs: Sequence[ShapedArray], batch_axes: int) -> str:
+    """Shardy's rule of a kernel that loops over its first axes and needs all of the others."""
+    shapes = [tuple(x.type.shape) for x in operands] + [a.shape for a in outs]
+    sizes = dict(enumerate(shapes[0][:batch_axes]))
+    texts = []
+    for shape in shapes:
+        own = range(len(sizes), len(sizes) + len(shape) - batch_axes)
+        sizes.update(zip(own, shape[batch_axes:], strict=True))
+        texts.append("[" + ", ".join(_factor(k) for k in (*range(batch_axes), *own)) + "]")
+    count = len(operands)
+    factors = ", ".join(f"{_factor(k)}={size}" for k, size in sizes.items())
+    whole = ", ".join(map(_factor, range(batch_axes, len(sizes))))
+    needed = f" need_replication={{{whole}}}" if whole else ""
+    mapping = f"({', '.join(texts[:count])})->({', '.join(texts[count:])})"
+    return f"#sdy.op_sharding_rule<{mapping} {{{factors}}}{needed}, custom>"
 
 
 def _aliases(aliases: dict[int, int], result_count: int) -> str:

@@ -1,6 +1,8 @@
 """numpy.linalg against NumPy, its derivatives where matrices are singular or spectra degenerate, and lax.linalg."""
 
 import re
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -336,3 +338,31 @@ def test_vectors_on_the_right():
 def test_errors(call, exception, message):
     with pytest.raises(exception, match=message):
         call(put(random(2, 3)))
+
+
+# ---- devices ---------------------------------------------------------------------------------------------------------
+
+SHARDED = """
+import numpy as np
+import morphax as jax, morphax.numpy as jnp
+jax.config.update("jax_num_cpu_devices", 4)
+from morphax.sharding import NamedSharding, PartitionSpec as P
+mesh = jax.make_mesh((4,), ("x",))
+x = np.random.default_rng(0).normal(size=(8, 5, 5)).astype("f4")
+x = x @ x.swapaxes(1, 2) + np.eye(5, dtype="f4")
+wide = np.pad(x, ((0, 0), (0, 3), (0, 3))) + np.diag([0] * 5 + [1] * 3)
+for fun in (jnp.linalg.cholesky, jnp.linalg.inv, jnp.linalg.eigvalsh, jnp.linalg.svdvals, jnp.linalg.det,
+            lambda a: jnp.linalg.qr(a)[1], lambda a: jnp.linalg.solve(a, a[:, 0, :, None])):
+    for spec, gathers in ((P("x"), False), (P(None, "x"), True)):
+        placed = jax.device_put(wide, NamedSharding(mesh, spec))
+        f = jax.jit(fun)
+        np.testing.assert_allclose(f(placed), fun(np.asarray(placed)), rtol=1e-3, atol=1e-3)
+        if not gathers:
+            assert f(placed).sharding.spec == spec
+            assert "all-gather" not in f.lower(placed).compile().as_text()
+"""
+
+
+def test_devices_share_batches():
+    done = subprocess.run([sys.executable, "-c", SHARDED], capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr

@@ -398,6 +398,29 @@ ROWS = (
         errors=[(lambda: la.lu(zeros(3)), ValueError, "must be a matrix")],
     ),
     Sample(
+        "lu: many small",
+        la.lu,
+        each(_lu),
+        shapes=[((32, 3, 3),), ((40, 3, 2),), ((8, 5, 2, 3),)],
+        dtypes=BOTH,
+        domain=_random,
+    ),
+    *[
+        Sample(
+            f"triangular_solve: many small, {options}",
+            *_triangular(*options),
+            shapes=[((32, 3, 3), (32, 3, 2) if options[1] else (32, 2, 3))],
+            dtypes=BOTH,
+            domain=RIGHT,
+        )
+        for options in (
+            (True, True, False),
+            (False, False, True, True),
+            (True, False, True),
+            (False, True, True, False, True),
+        )
+    ],
+    Sample(
         "lu_pivots_to_permutation",
         lambda p: la.lu_pivots_to_permutation(p, permutation_size=5),
         _permutation,
