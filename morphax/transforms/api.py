@@ -10,7 +10,7 @@ from morphax.ir import avals
 from morphax.ir import show as _show  # noqa: F401 - jaxprs get their printer there
 from morphax.ir.current import base, current
 from morphax.ir.jaxpr import ClosedJaxpr, Jaxpr, evaluate
-from morphax.ir.trace import Tracer, stage
+from morphax.ir.trace import StageTracer, Tracer, run_under, stage
 from morphax.ops import elementwise as ew
 from morphax.ops import structure
 from morphax.support import dtypes, tree
@@ -514,14 +514,21 @@ def linear_transpose(fun: Callable[..., Any], *primals: Any, reduce_axes: Sequen
             raise TypeError(f"linear_transpose: arguments must be float or complex; one is {aval}.")
     flat = FlatFun(fun, full_tree, "linear_transpose")
     jaxpr, consts = stage(flat, types, name_of(fun))
+    # Replayed on a tape, so that what does not depend on the arguments is computed and only the linear part remains.
+    tape = ad.Tape(current.trace, name_of(fun))
+    try:
+        outs = run_under(tape, lambda *xs: evaluate(jaxpr, consts, xs), *[tape.input(t) for t in types])
+    finally:
+        tape.done = True
+    has = tuple([o.__class__ is StageTracer and o.owner is tape for o in outs])
+    linear, residuals = tape.finish([o for o, h in zip(outs, has, strict=True) if h])
+    plan = _Pullback(
+        linear, has, flat.out_tree, in_tree, tuple(types), (True,) * len(types), jaxpr.out_avals, name_of(fun)
+    )
 
     @api_boundary
     def transposed(ct: Any) -> Any:
-        plan = _Pullback(
-            jaxpr, (True,) * len(jaxpr.outvars), flat.out_tree, in_tree, tuple(types), (True,) * len(types),
-            jaxpr.out_avals, name_of(fun),
-        )  # fmt: skip
-        return plan(consts, ct)
+        return plan(residuals, ct)
 
     return transposed
 
