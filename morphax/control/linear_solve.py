@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 from morphax.control.custom import custom_jvp, linear_call, zero_tangent
+from morphax.ir.current import base, current
 from morphax.ops import elementwise as ew
 from morphax.ops.family import typeof
 from morphax.support import tree
@@ -61,42 +62,62 @@ def custom_linear_solve(
         transpose_solve = solve
     matvec_of, captured = closure_convert(matvec, b)
     aux_of = _Aux(has_aux)
+    params = tuple(captured)
+    forward_of, forward_captured = _hoisted(lambda p, r: solve(lambda x: matvec_of(x, *p), r), params, b)
+    back_of, back_captured = _no_transpose, ()
+    if transpose_solve is not None:
+        back_of, back_captured = _hoisted(_transposed_solver(transpose_solve, matvec_of), params, b)
 
-    def solved(params: Any, rhs: Any, solver: Any) -> Any:
-        return aux_of(solver(lambda x: matvec_of(x, *params), rhs))
-
-    def solve_linear(params: Any, rhs: Any) -> Any:
+    def solve_linear(params: Any, extra: Any, rhs: Any) -> Any:
         """A^-1 rhs, linear in rhs, with the transposed solver as its transpose."""
-
-        def back(p: Any, ct: Any) -> Any:
-            if transpose_solve is None:
-                raise TypeError(
-                    "custom_linear_solve: reverse mode needs transpose_solve, or symmetric=True where A is symmetric."
-                )
-            vecmat = lambda y: linear_transpose(lambda x: matvec_of(x, *p), ct)(y)[0]  # noqa: E731 - A^T y
-            return aux_of(transpose_solve(vecmat, ct))[0]
-
-        return linear_call(lambda p, r: solved(p, r, solve)[0], back, params, rhs)
+        return linear_call(
+            lambda known, r: aux_of(forward_of(known[1], known[0], r))[0],
+            lambda known, ct: aux_of(back_of(known[2], known[0], ct))[0],
+            (params, *extra),
+            rhs,
+        )
 
     @custom_jvp
-    def run(params: Any, rhs: Any) -> Any:
-        x, aux = solved(params, rhs, solve)
+    def run(params: Any, extra: Any, rhs: Any) -> Any:
+        x, aux = aux_of(forward_of(extra[0], params, rhs))
         _same_structure("custom_linear_solve", "the solution", x, rhs)
         return x, aux
 
     @run.defjvp
     def run_jvp(primals: Any, tangents: Any) -> Any:
-        params, rhs = primals
-        t_params, t_rhs = tangents
-        x, aux = run(params, rhs)
+        params, extra, rhs = primals
+        t_params, _, t_rhs = tangents
+        x, aux = run(params, extra, rhs)
         # A dx = db - dA x
         if tree.leaves(t_params):
             _, moved = jvp(lambda p: matvec_of(x, *p), (params,), (t_params,))
             t_rhs = tree.map(ew.sub, t_rhs, moved)
-        return (x, aux), (solve_linear(params, t_rhs), tree.map(zero_tangent, aux))
+        return (x, aux), (solve_linear(params, extra, t_rhs), tree.map(zero_tangent, aux))
 
-    x, aux = run(tuple(captured), b)
+    x, aux = run(params, (forward_captured, back_captured), b)
     return (x, aux) if has_aux else x
+
+
+def _hoisted(fun: Callable[..., Any], *examples: Any) -> tuple[Callable[..., Any], tuple[Any, ...]]:
+    """`fun(*args)` as a function (captured, *args), and the traced values that it captures.
+
+    Rules of derivatives run later, where values of the transforms around the call may no longer be used.
+    """
+    if current.trace is base():
+        return lambda captured, *args: fun(*args), ()
+    converted, captured = closure_convert(fun, *examples)
+    return lambda captured, *args: converted(*args, *captured), tuple(captured)
+
+
+def _transposed_solver(transpose_solve: Any, matvec_of: Callable[..., Any]) -> Callable[[Any, Any], Any]:
+    def solve(params: Any, ct: Any) -> Any:
+        return transpose_solve(lambda y: linear_transpose(lambda x: matvec_of(x, *params), ct)(y)[0], ct)
+
+    return solve
+
+
+def _no_transpose(*args: Any) -> Any:
+    raise TypeError("custom_linear_solve: reverse mode needs transpose_solve, or symmetric=True where A is symmetric.")
 
 
 class _Aux:
@@ -142,20 +163,35 @@ def custom_root(
     check_callable("custom_root", tangent_solve)
     f_of, captured = closure_convert(f, initial_guess)
     aux_of = _Aux(has_aux)
+    params = tuple(captured)
+
+    def slope(params: Any, x: Any) -> Callable[[Any], Any]:
+        return linearize(lambda y: f_of(y, *params), x)[1]
+
+    def transposed(params: Any, x: Any, y: Any) -> Any:
+        return tangent_solve(lambda ct: linear_transpose(slope(params, x), x)(ct)[0], y)
+
+    of_root = (params, initial_guess, initial_guess)
+    solve_of, for_solve = _hoisted(lambda p, guess: solve(lambda x: f_of(x, *p), guess), params, initial_guess)
+    forward_of, for_forward = _hoisted(lambda p, x, y: tangent_solve(slope(p, x), y), *of_root)
+    back_of, for_back = _hoisted(transposed, *of_root)
 
     @custom_jvp
-    def run(params: Any, guess: Any) -> Any:
-        return aux_of(solve(lambda x: f_of(x, *params), guess))
+    def run(params: Any, extra: Any, guess: Any) -> Any:
+        return aux_of(solve_of(extra[0], params, guess))
 
     @run.defjvp
     def run_jvp(primals: Any, tangents: Any) -> Any:
-        params, guess = primals
-        x, aux = run(params, guess)
-        _, of_x = linearize(lambda y: f_of(y, *params), x)
+        params, extra, guess = primals
+        x, aux = run(params, extra, guess)
         _, moved = jvp(lambda p: f_of(x, *p), (params,), (tangents[0],))
-        rhs = tree.map(ew.neg, moved)
-        dx = custom_linear_solve(of_x, rhs, tangent_solve, transpose_solve=tangent_solve)
+        dx = custom_linear_solve(
+            slope(params, x),
+            tree.map(ew.neg, moved),
+            lambda _, y: forward_of(extra[1], params, x, y),
+            lambda _, y: back_of(extra[2], params, x, y),
+        )
         return (x, aux), (dx, tree.map(zero_tangent, aux))
 
-    x, aux = run(tuple(captured), initial_guess)
+    x, aux = run(params, (for_solve, for_forward, for_back), initial_guess)
     return (x, aux) if has_aux else x
