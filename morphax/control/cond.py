@@ -185,38 +185,38 @@ cond_p = Primitive(
 
 
 def _stage_branches(
-    api: str, funs: Sequence[Callable[..., Any]], operands: Sequence[Any]
+    api: str, funs: Sequence[Callable[..., Any]], roles: Sequence[str], operands: Sequence[Any]
 ) -> tuple[Branches, list[Any], Any]:
     leaves, in_tree = tree.flatten((tuple(operands), {}))
     types = [check_leaf(api, x, lambda: "an operand") for x in leaves]
     made, trees = [], []
-    for fun in funs:
+    for fun, role in zip(funs, roles, strict=True):
         if not callable(fun):
-            raise TypeError(f"{api}: branches must be functions; one is {fun!r:.60}.")
+            raise TypeError(f"{api}: branches must be functions; {role} is {fun!r:.60}.")
         flat = FlatFun(fun, in_tree, api)
         jaxpr, consts = stage(flat, types, name_of(fun))
         made.append((close(jaxpr), consts))
         trees.append(flat.out_tree)
-    made = _same_results(api, funs, made, trees)
+    made = _same_results(api, [f"{r} {name_of(f)}" for f, r in zip(funs, roles, strict=True)], made, trees)
     branches, consts = share_constants(made)
     return branches, [*consts, *leaves], trees[0]
 
 
-def _same_results(api: str, funs: Any, made: list[tuple[Jaxpr, list[Any]]], trees: list[Any]) -> Any:
+def _same_results(api: str, names: Any, made: list[tuple[Jaxpr, list[Any]]], trees: list[Any]) -> Any:
     """The branches with equal result types: where only weak types differ, the results become strong."""
-    for fun, out_tree in zip(funs[1:], trees[1:], strict=True):
+    for name, out_tree in zip(names[1:], trees[1:], strict=True):
         if out_tree != trees[0]:
             difference = "; ".join(
-                f"at {tree.keystr(keys) or 'the top'}: {what}"
-                for keys, what in tree.structure_difference(trees[0], out_tree, names=(name_of(funs[0]), name_of(fun)))
+                f"at output{tree.keystr(keys)}: {what}"
+                for keys, what in tree.structure_difference(trees[0], out_tree, names=(names[0], name))
             )
-            raise TypeError(f"{api}: branches must return the same structure. {difference}.")
+            raise TypeError(f"{api}: branches must return the same structure; {difference}.")
     columns = list(zip(*[jaxpr.out_avals for jaxpr, _ in made], strict=True))
     for k, column in enumerate(columns):
         if len({(a.shape, a.dtype) for a in column}) > 1:
             filled = tree.unflatten(trees[0], range(len(columns)))
             path = next((tree.keystr(p) for p, leaf in tree.leaves_with_path(filled) if leaf == k), "")
-            types = ", ".join(f"{name_of(f)} returns {a}" for f, a in zip(funs, column, strict=True))
+            types = ", ".join(f"{name} returns {a}" for name, a in zip(names, column, strict=True))
             raise TypeError(
                 f"{api}: branches must return the same types; at output{path} {types}. Convert one of them."
             )
@@ -266,7 +266,7 @@ def cond(pred: Any, true_fun: Callable[..., Any], false_fun: Callable[..., Any],
     if more:
         raise TypeError(f"cond: unexpected keyword arguments {sorted(more)}.")
     aval = _selector("cond", "pred", pred)
-    branches, values, out_tree = _stage_branches("cond", (false_fun, true_fun), operands)
+    branches, values, out_tree = _stage_branches("cond", (false_fun, true_fun), ("false_fun", "true_fun"), operands)
     if aval.dtype != np.bool_:
         pred = ew.ne(pred, like(pred, 0))
     index = structure.convert_element_type(pred, new_dtype=np.dtype("int32"), weak_type=False, sharding=None)
@@ -301,7 +301,9 @@ def switch(index: Any, branches: Sequence[Callable[..., Any]], *operands: Any, *
         raise ValueError("switch: branches is empty; give at least one function.")
     if len(branches) == 1:
         return branches[0](*operands)
-    made, values, out_tree = _stage_branches("switch", tuple(branches), operands)
+    made, values, out_tree = _stage_branches(
+        "switch", tuple(branches), [f"branch {k}" for k in range(len(branches))], operands
+    )
     which = structure.convert(as_array(index), np.dtype("int32"))
     which = ew.clamp(like(which, 0), which, like(which, len(branches) - 1))
     return tree.unflatten(out_tree, cond_p(which, *values, branches=made))

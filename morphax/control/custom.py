@@ -226,12 +226,15 @@ def _linearize(d: ad.Differentiate, primals: Sequence[Any], tangents: Sequence[A
     forward_mode = d.tangent is d.parent
     if rules.jvp is not None and (rules.bwd is None or forward_mode):
         current.trace = d.tangent
-        return rules.jvp(xs, ts)
+        outs, out_ts = rules.jvp(xs, ts)
+        _check_outputs(rules.name, "JVP", outs, params["call_jaxpr"])
+        return outs, out_ts
     if rules.fwd is None:
         raise AttributeError(f"no derivative rule was given for {rules.name}. Call its defjvp or defvjp.")
     live = given(ts)
     current.trace = d.parent
     outs, residuals = rules.fwd(xs, live)
+    _check_outputs(rules.name, "forward", outs, params["call_jaxpr"])
     # No tangent for integer results.
     has = tuple([dtypes.is_inexact(typeof(o).dtype) for o in outs])
     out_types = tuple([avals.tangent(typeof(o)) for o, h in zip(outs, has, strict=True) if h])
@@ -248,6 +251,19 @@ def _linearize(d: ad.Differentiate, primals: Sequence[Any], tangents: Sequence[A
     if forward_mode:
         return outs, fill(has, linear_call_p(*operands, **params))
     return outs, fill(has, d.tape.emit(linear_call_p, operands, params))
+
+
+def _check_outputs(name: str, which: str, outs: Sequence[Any], call_jaxpr: Jaxpr | None) -> None:
+    """Refuse a rule whose output is not that of the function, where that has been traced."""
+    if call_jaxpr is None:
+        return
+    got = [typeof(o) for o in outs]
+    want = call_jaxpr.out_avals
+    if [(a.shape, a.dtype) for a in got] != [(a.shape, a.dtype) for a in want]:
+        raise TypeError(
+            f"{name}: its {which} rule must return the output of the function, of types "
+            f"({', '.join(map(str, want))}); it returned ({', '.join(map(str, got))})."
+        )
 
 
 def _transposed_backward(
@@ -419,7 +435,21 @@ def _absent(t: Any) -> bool:
     return t is None or isinstance(t, SymbolicZero) or (isinstance(t, np.ndarray) and t.dtype == dtypes.float0)
 
 
-def _fitting(name: str, what: str, path: str, t: Any, want: ShapedArray) -> Any:
+class _Path:
+    """Where the k-th leaf of a structure stands; worked out only when it is shown."""
+
+    __slots__ = ("k", "structure")
+
+    def __init__(self, structure_: Any, k: int):
+        self.structure = structure_
+        self.k = k
+
+    def __str__(self) -> str:
+        filled = tree.unflatten(self.structure, range(self.structure.num_leaves))
+        return next((tree.keystr(keys) for keys, leaf in tree.leaves_with_path(filled) if leaf == self.k), "")
+
+
+def _fitting(name: str, what: str, path: _Path, t: Any, want: ShapedArray) -> Any:
     """A tangent or cotangent from the user's rule, checked against the type that it must have."""
     if _absent(t):
         return None
@@ -513,18 +543,19 @@ def _flat_jvp(name: str, rule: Any, fixed: list[Any], in_tree: Any, symbolic: bo
             raise TypeError(f"{name}: its JVP rule must return a pair (output, tangent); it returned {result!r:.60}.")
         outs, out_tree = _flat_result(name, rule, result[0])
         out_ts, tangent_tree = tree.flatten(result[1])
-        if tangent_tree.num_leaves != len(outs):  # None stands for a tangent that is zero
+        if tangent_tree != out_tree:  # None stands for a tangent that is zero
             out_ts, tangent_tree = tree.flatten(result[1], is_leaf=lambda x: x is None)
-        if tangent_tree.num_leaves != len(outs):
+        if tangent_tree != out_tree:
             difference = "; ".join(
-                f"at {tree.keystr(keys) or 'the top'}: {what}"
+                f"at output{tree.keystr(keys)}: {what}"
                 for keys, what in tree.structure_difference(out_tree, tangent_tree, names=("the output", "the tangent"))
             )
             raise TypeError(f"{name}: its JVP rule must return a tangent of the structure of the output. {difference}.")
         seen["out"] = out_tree
+        rows = enumerate(zip(out_ts, outs, strict=True))
         return outs, [
-            _fitting(name, "the tangent of output ", str(k), t, avals.tangent(typeof(o)))
-            for k, (t, o) in enumerate(zip(out_ts, outs, strict=True))
+            _fitting(name, "the tangent of output", _Path(out_tree, k), t, avals.tangent(typeof(o)))
+            for k, (t, o) in rows
         ]
 
     return jvp
@@ -646,7 +677,7 @@ def _flat_cotangents(name: str, bwd: Any, back: Any, dynamic: Any, in_tree: Any,
         what=f"the result of the backward rule of {name}",
     )
     return [
-        None if ct is _Nothing else _fitting(name, "the cotangent of argument leaf ", str(k), ct, want)
+        None if ct is _Nothing else _fitting(name, "the cotangent of args", _Path(in_tree, k), ct, want)
         for k, (ct, want) in enumerate(zip(spread, types, strict=True))
     ]
 

@@ -1,7 +1,7 @@
 """The public loops: scan, map, fori_loop, while_loop; and what they ask of their bodies."""
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -28,8 +28,23 @@ def _leaves(api: str, what: str, value: Any) -> tuple[list[Any], Any]:
     return [canonical(leaf) for _, leaf in paths], tree.structure(value)
 
 
+class _Loop(NamedTuple):
+    """What messages call a loop and its carry: `inside` parts of a key path lead to what the user calls the carry."""
+
+    api: str
+    fun: Callable[..., Any]
+    inside: int = 0
+
+    def path(self, keys: Any) -> str:
+        return f"carry{tree.keystr(tuple(keys)[self.inside :])}"
+
+    @property
+    def name(self) -> str:
+        return name_of(self.fun)
+
+
 def _carry_types(
-    api: str, fun: Any, init: list[Any], tree_in: Any, types_out: Sequence[ShapedArray], tree_out: Any
+    loop: _Loop, init: list[Any], tree_in: Any, types_out: Sequence[ShapedArray], tree_out: Any
 ) -> list[ShapedArray]:
     """Types that the carry must start with so that a turn does not change them.
 
@@ -38,21 +53,21 @@ def _carry_types(
     """
     if tree_in != tree_out:
         difference = "; ".join(
-            f"at carry{tree.keystr(keys)}: {what}"
+            f"at {loop.path(keys)}: {what}"
             for keys, what in tree.structure_difference(tree_in, tree_out, names=("the carry", "the result"))
         )
-        raise TypeError(f"{api}: {name_of(fun)} must return a carry of the structure that it takes. {difference}.")
+        raise TypeError(f"{loop.api}: {loop.name} must return a carry of the structure that it takes. {difference}.")
     types_in = [typeof(x) for x in init]
     filled = tree.unflatten(tree_in, range(len(init)))
-    paths = {leaf: tree.keystr(keys) for keys, leaf in tree.leaves_with_path(filled)}
+    paths = {leaf: loop.path(keys) for keys, leaf in tree.leaves_with_path(filled)}
     started = []
     for k, (a, b) in enumerate(zip(types_in, types_out, strict=True)):
         joined, _ = dtypes.promote(a.dtype, a.weak_type, b.dtype, b.weak_type)
         promotes = a.weak_type and a.shape == b.shape and joined == b.dtype
         if (a.shape, a.dtype) != (b.shape, b.dtype) and not promotes:
             raise TypeError(
-                f"{api}: {name_of(fun)} must return a carry of the types that it takes; carry{paths.get(k, '')} goes "
-                f"in as {a} and comes out as {b}. Convert one of them."
+                f"{loop.api}: {loop.name} must return a carry of the types that it takes; {paths[k]} goes in as {a} "
+                f"and comes out as {b}. Convert one of them."
             )
         started.append(b if a != b else a)
     return started
@@ -68,22 +83,22 @@ def _started(init: list[Any], types: Sequence[ShapedArray]) -> list[Any]:
 # ---- scan ------------------------------------------------------------------------------------------------------------
 
 
-def _scan_length(xs: Any, length: int | None) -> int:
+def _scan_length(api: str, xs: Any, length: int | None) -> int:
     sizes = {}
     for keys, leaf in tree.leaves_with_path(xs):
         shape = typeof(leaf).shape
         if not shape:
             raise ValueError(
-                f"scan: xs{tree.keystr(keys)} is a scalar; scan goes along the first axis of each leaf of xs."
+                f"{api}: xs{tree.keystr(keys)} is a scalar; {api} goes along the first axis of each leaf of xs."
             )
         sizes.setdefault(shape[0], f"xs{tree.keystr(keys)} of type {typeof(leaf)}")
     if length is not None:
         length = length.__index__()
         sizes.setdefault(length, f"length={length}")
     if len(sizes) > 1:
-        raise ValueError(f"scan: the first axes must have one size: {', '.join(sizes.values())}.")
+        raise ValueError(f"{api}: the first axes must have one size: {', '.join(sizes.values())}.")
     if not sizes:
-        raise ValueError("scan: xs has no leaves, so the number of turns is unknown. Give length.")
+        raise ValueError(f"{api}: xs has no leaves, so the number of turns is unknown. Give length.")
     return next(iter(sizes))
 
 
@@ -120,14 +135,20 @@ def scan(
     (6.0, [1.0, 3.0, 6.0])
     """
     check_callable("scan", f)
-    init_leaves, init_tree = _leaves("scan", "init", init)
-    x_leaves, x_tree = _leaves("scan", "xs", xs)
-    length = _scan_length(xs, length)
+    return _scan(_Loop("scan", f), f, init, xs, length, reverse, unroll)
+
+
+def _scan(
+    loop: _Loop, f: Any, init: Any, xs: Any, length: int | None, reverse: bool = False, unroll: int | bool = 1
+) -> tuple[Any, Any]:
+    init_leaves, init_tree = _leaves(loop.api, "init", init)
+    x_leaves, x_tree = _leaves(loop.api, "xs", xs)
+    length = _scan_length(loop.api, xs, length)
     if config.disable_jit.value:
         return _scan_in_python(f, init, x_leaves, x_tree, length, reverse)
     row_types = [ShapedArray(typeof(x).shape[1:], typeof(x).dtype, typeof(x).weak_type) for x in x_leaves]
     in_tree = tree.structure(((tree.unflatten(init_tree, init_leaves), tree.unflatten(x_tree, x_leaves)), {}))
-    jaxpr, consts, out_tree = _stage_body(f, in_tree, init_leaves, init_tree, row_types)
+    jaxpr, consts, out_tree = _stage_body(loop, f, in_tree, init_leaves, init_tree, row_types)
     count = len(init_leaves)
     types = list(jaxpr.out_avals[:count])
     outs = scan_p(
@@ -153,18 +174,18 @@ def _unroll(unroll: int | bool, length: int) -> int:
 
 
 def _stage_body(
-    f: Any, in_tree: Any, init: list[Any], init_tree: Any, row_types: list[ShapedArray]
+    loop: _Loop, f: Any, in_tree: Any, init: list[Any], init_tree: Any, row_types: list[ShapedArray]
 ) -> tuple[Jaxpr, list[Any], Any]:
     types = [typeof(x) for x in init]
     for _ in range(len(init) + 2):  # each round makes a weak carry strong
-        flat = FlatFun(f, in_tree, "scan")
-        jaxpr, consts = stage(flat, [*types, *row_types], name_of(f))
+        flat = FlatFun(f, in_tree, loop.api)
+        jaxpr, consts = stage(flat, [*types, *row_types], loop.name)
         carry_tree, y_tree = _pair(f, flat.out_tree)
         count = len(init)
         if carry_tree != init_tree:
-            _carry_types("scan", f, init, init_tree, jaxpr.out_avals[: carry_tree.num_leaves], carry_tree)
-        wanted = _carry_types("scan", f, [avals.ShapeDtypeStruct.of(t) for t in types], init_tree,
-                              jaxpr.out_avals[:count], carry_tree)  # fmt: skip
+            _carry_types(loop, init, init_tree, jaxpr.out_avals[: carry_tree.num_leaves], carry_tree)
+        structs = [avals.ShapeDtypeStruct.of(t) for t in types]
+        wanted = _carry_types(loop, structs, init_tree, jaxpr.out_avals[:count], carry_tree)
         if wanted == types:
             break
         types = wanted
@@ -175,7 +196,8 @@ def _pair(f: Any, out_tree: Any) -> tuple[Any, Any]:
     children = tree.treedef_children(out_tree)
     data = out_tree.node_data()
     if len(children) != 2 or data is None or data[0] not in (tuple, list):
-        raise TypeError(f"scan: {name_of(f)} must return a pair (carry, y); it returned a {out_tree}.")
+        returned = "one array" if data is None and out_tree.num_leaves else str(out_tree)
+        raise TypeError(f"scan: {name_of(f)} must return a pair (carry, y); it returned {returned}.")
     return children[0], children[1]
 
 
@@ -210,9 +232,9 @@ def map_(f: Callable[..., Any], xs: Any, *, batch_size: int | None = None) -> An
     [1.0, 4.0, 9.0]
     """
     if batch_size is None:
-        return scan(lambda _, x: ((), f(x)), (), xs)[1]
+        return _scan(_Loop("map", f), lambda _, x: ((), f(x)), (), xs, None)[1]
     leaves, x_tree = _leaves("map", "xs", xs)
-    length = _scan_length(xs, None)
+    length = _scan_length("map", xs, None)
     whole = length // batch_size
     split = (whole, batch_size)
     batches = [
@@ -259,18 +281,22 @@ def while_loop(cond_fun: Callable[[Any], Any], body_fun: Callable[[Any], Any], i
         while cond_fun(state):
             state = body_fun(state)
         return state
-    leaves, state_tree = _leaves("while_loop", "init_val", init_val)
+    return _while(_Loop("while_loop", body_fun), cond_fun, body_fun, init_val)
+
+
+def _while(loop: _Loop, cond_fun: Callable[[Any], Any], body_fun: Callable[[Any], Any], init_val: Any) -> Any:
+    leaves, state_tree = _leaves(loop.api, "init_val", init_val)
     in_tree = tree.structure(((init_val,), {}))
     types = [typeof(x) for x in leaves]
     for _ in range(len(leaves) + 2):
-        flat = FlatFun(body_fun, in_tree, "while_loop")
-        body, body_consts = stage(flat, types, name_of(body_fun))
+        flat = FlatFun(body_fun, in_tree, loop.api)
+        body, body_consts = stage(flat, types, loop.name)
         structs = [avals.ShapeDtypeStruct.of(t) for t in types]
-        wanted = _carry_types("while_loop", body_fun, structs, state_tree, body.out_avals, flat.out_tree)
+        wanted = _carry_types(loop, structs, state_tree, body.out_avals, flat.out_tree)
         if wanted == types:
             break
         types = wanted
-    test_flat = FlatFun(cond_fun, in_tree, "while_loop")
+    test_flat = FlatFun(cond_fun, in_tree, loop.api)
     test, test_consts = stage(test_flat, types, name_of(cond_fun))
     if len(test.outvars) != 1 or test.out_avals[0].shape != () or test.out_avals[0].dtype != np.bool_:
         returned = ", ".join(map(str, test.out_avals)) or "nothing"
@@ -332,14 +358,15 @@ def fori_loop(
             state = body_fun(i, state)
         return state
     start = structure.convert(as_array(lower), dtype, weak)
+    loop = _Loop("fori_loop", body_fun, inside=1)
     if first is not None and last is not None:
 
         def turn(carry: Any, _: Any) -> Any:
             i, state = carry
             return (ew.add(i, like(i, 1)), body_fun(i, state)), None
 
-        (_, state), _ = scan(turn, (start, init_val), None, length=max(last - first, 0), unroll=unroll or 1)
-        return state
+        turns = max(last - first, 0)
+        return _scan(loop, turn, (start, init_val), None, turns, unroll=unroll or 1)[0][1]
     if unroll not in (None, 1, False):
         raise ValueError("fori_loop: unroll needs bounds that are known while tracing.")
     end = structure.convert(as_array(upper), dtype, weak)
@@ -348,7 +375,7 @@ def fori_loop(
         i, end, state = carry
         return ew.add(i, like(i, 1)), end, body_fun(i, state)
 
-    return while_loop(lambda c: ew.lt(c[0], c[1]), step, (start, end, init_val))[2]
+    return _while(loop, lambda c: ew.lt(c[0], c[1]), step, (start, end, init_val))[2]
 
 
 def _kind(x: Any) -> tuple[Any, bool]:

@@ -199,7 +199,13 @@ class StageTracer(Tracer):
 
 
 def leaked(tracer: Tracer) -> errors.UnexpectedTracerError:
-    """The error for a traced value that outlived its transform."""
+    """The error for a traced value that is used where its transform does not hold."""
+    if not tracer.owner.done:
+        return errors.UnexpectedTracerError(
+            f"a traced value of type {tracer.aval}{_origin(tracer)} was used where its transform is not in force: a "
+            "function with a custom derivative or batching rule, or a callback, closes over a value that is being "
+            "differentiated or batched. Pass that value as an argument."
+        )
     return errors.UnexpectedTracerError(
         f"a traced value of type {tracer.aval}{_origin(tracer)} was used after the transformed function that made it "
         "had finished. Return it from that function instead of storing it in a global, an attribute or a closure."
