@@ -95,7 +95,7 @@ def _over(trace: Any, fun: Callable[..., Sequence[Any]], flags: Sequence[bool]) 
     """`fun` on batched operands; all results get a batch axis."""
 
     def run(*operands: Any) -> list[Any]:
-        outs, mine = batching.batch(fun, operands, flags, trace.size, trace.axis_name, trace.spmd_axis_name)
+        outs, mine = batching.again(trace, fun, operands, flags)
         return [o if m or o is None else batching.batched(o, trace.size) for o, m in zip(outs, mine, strict=True)]
 
     return run
@@ -389,7 +389,8 @@ class _Custom:
         self, fun: Callable[..., Any], nondiff_argnums: Sequence[int] = (), nondiff_argnames: Sequence[str] = ()
     ):
         check_callable(type(self).__name__, fun)
-        functools.update_wrapper(self, fun)
+        wrapped: Any = self  # typing knows only functions as wrappers
+        functools.update_wrapper(wrapped, fun)
         self.fun = fun
         named = (nondiff_argnames,) if isinstance(nondiff_argnames, str) else tuple(nondiff_argnames)
         nums = (nondiff_argnums,) if isinstance(nondiff_argnums, int) else tuple(nondiff_argnums)
@@ -401,7 +402,8 @@ class _Custom:
     __name__: str
 
     def __get__(self, instance: Any, owner: Any = None) -> Any:
-        return self if instance is None else functools.partial(self, instance)
+        bound: Any = self
+        return self if instance is None else functools.partial(bound, instance)
 
     def _split(self, args: tuple[Any, ...]) -> tuple[list[Any], tuple[Any, ...], Callable[[Any], list[Any]]]:
         nums = [n % len(args) for n in self.nondiff_argnums] if args else []

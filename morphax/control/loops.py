@@ -177,7 +177,7 @@ def _stage_body(
     loop: _Loop, f: Any, in_tree: Any, init: list[Any], init_tree: Any, row_types: list[ShapedArray]
 ) -> tuple[Jaxpr, list[Any], Any]:
     types = [typeof(x) for x in init]
-    for _ in range(len(init) + 2):  # each round makes a weak carry strong
+    while True:  # each round makes a weak carry strong
         flat = FlatFun(f, in_tree, loop.api)
         jaxpr, consts = stage(flat, [*types, *row_types], loop.name)
         carry_tree, y_tree = _pair(f, flat.out_tree)
@@ -288,7 +288,7 @@ def _while(loop: _Loop, cond_fun: Callable[[Any], Any], body_fun: Callable[[Any]
     leaves, state_tree = _leaves(loop.api, "init_val", init_val)
     in_tree = tree.structure(((init_val,), {}))
     types = [typeof(x) for x in leaves]
-    for _ in range(len(leaves) + 2):
+    while True:  # each round makes a weak carry strong
         flat = FlatFun(body_fun, in_tree, loop.api)
         body, body_consts = stage(flat, types, loop.name)
         structs = [avals.ShapeDtypeStruct.of(t) for t in types]

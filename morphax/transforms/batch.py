@@ -111,3 +111,21 @@ def batch(
         current.axes = outside
     mine = [o.__class__ is BatchTracer and o.owner is trace for o in outs]
     return [o.val if m else o for o, m in zip(outs, mine, strict=True)], mine
+
+
+def again(
+    trace: Batch, fun: Callable[..., Sequence[Any]], args: Sequence[Any], flags: Sequence[bool]
+) -> tuple[list[Any], list[bool]]:
+    """Results of `fun` over the batch of `trace`, interpreted by the current trace instead of its parent.
+
+    For rules that run later than the call that they belong to: they may close over other examples of that batch.
+    """
+    before = trace.parent, trace.done
+    trace.parent, trace.done = current.trace, False
+    tracers = [BatchTracer(trace, x) if flag else x for x, flag in zip(args, flags, strict=True)]
+    try:
+        outs = run_under(trace, fun, *tracers)
+    finally:
+        trace.parent, trace.done = before
+    mine = [o.__class__ is BatchTracer and o.owner is trace for o in outs]
+    return [o.val if m else o for o, m in zip(outs, mine, strict=True)], mine

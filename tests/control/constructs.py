@@ -304,6 +304,7 @@ def same(f):
 
 
 _CLOSES = "closes over a value that is being differentiated"
+_ARGUMENTS_ONLY = {"batched_closure": "the rule is told of arguments alone"}
 
 CONSTRUCTS = (
     Construct("jit", jax.jit, same),
@@ -327,8 +328,14 @@ CONSTRUCTS = (
         "checkpoint_saving", lambda f: jax.checkpoint(f, policy=jax.checkpoint_policies.everything_saveable), same
     ),
     Construct("checkpoint_budget", lambda f: jax.checkpoint(f, memory_budget=30), same),
-    Construct("custom_vmap", custom_vmap_, same, refuses_closures=_CLOSES),
-    Construct("sequential_vmap", lambda f: sequential_vmap(f).__call__, same, refuses_closures=_CLOSES),
+    Construct("custom_vmap", custom_vmap_, same, refuses_closures=_CLOSES, gaps=_ARGUMENTS_ONLY),
+    Construct(
+        "sequential_vmap",
+        lambda f: sequential_vmap(f).__call__,
+        same,
+        refuses_closures=_CLOSES,
+        gaps=_ARGUMENTS_ONLY,
+    ),
     Construct("pure_callback", pure_callback, lambda f: lambda x: tree_map(np.sin, f(x))),
 )
 BY_NAME = {c.name: c for c in CONSTRUCTS}

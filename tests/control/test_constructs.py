@@ -170,6 +170,17 @@ def test_values_that_the_function_closes_over_are_differentiated(construct):
     close(jax.jvp(of_weights, (f64(W),), (f64(X),))[1], numeric(plain, W) @ X, 1e-10)
 
 
+@pytest.mark.parametrize("wrap", [lambda f: f, jax.jit], ids=["eager", "jit"])
+@over_constructs("batched_closure")
+def test_functions_may_close_over_other_examples_of_a_batch(construct, wrap):
+    def of_weights(w):
+        return total(construct.wrap(lambda x: jnp.sin(x * w))(w + f64(X)))
+
+    weights = np.stack([W, 2.0 * W])
+    want = [total_plain(construct.plain(lambda x: np.sin(x * w))(w + X)) for w in weights]
+    close(wrap(jax.vmap(of_weights))(f64(weights)), want)
+
+
 @over_constructs("tree")
 def test_pytrees_with_none(construct):
     fun = construct.wrap(base)
