@@ -312,6 +312,21 @@ from morphax.lax.sorting import (
     top_k,
     top_k_p,
 )
+from morphax.lax.special import (
+    bessel_i0e,
+    bessel_i0e_p,
+    bessel_i1e,
+    bessel_i1e_p,
+    betainc,
+    igamma,
+    igamma_grad_a,
+    igamma_grad_a_p,
+    igamma_p,
+    igammac,
+    igammac_p,
+    random_gamma_grad,
+    regularized_incomplete_beta_p,
+)
 from morphax.lax.structure import (
     bitcast_convert_type,
     bitcast_convert_type_p,

@@ -1,4 +1,4 @@
-"""Special functions that XLA knows, one row each. Their derivatives are in Abramowitz and Stegun, chapters 6, 7 and 23."""
+"""Special functions that XLA knows, a row each. Derivatives are from Abramowitz and Stegun, chapters 6, 7 and 23."""
 
 from typing import Any
 
@@ -22,10 +22,12 @@ def _bell(y: Any, x: Any) -> Any:
     return ew.mul(like(x, _TWO_OVER_ROOT_PI), ew.exp(ew.neg(ew.mul(x, x))))
 
 
-def _unknown(name: str, operand: str) -> Any:
+def unknown(name: str, operand: str) -> Any:
+    """A partial derivative that nobody has given."""
+
     def partial(*operands: Any, **params: Any) -> Any:
         raise NotImplementedError(
-            f"{name}: there is no derivative with respect to {operand}. Put stop_gradient around it where it is constant."
+            f"{name}: there is no derivative with respect to {operand}. Put stop_gradient around what is constant."
         )
 
     return partial
@@ -40,13 +42,13 @@ digamma = _row("digamma", "chlo.digamma", lambda y, x: polygamma(like(x, 1), x))
 polygamma = _row(
     "polygamma",
     "chlo.polygamma",
-    _unknown("polygamma", "the order m"),
+    unknown("polygamma", "the order m"),
     lambda y, m, x: polygamma(ew.add(m, like(m, 1)), x),
 )
 # sum of (q + k)^-x over k >= 0; d/dq lowers each exponent by one.
 zeta = _row(
     "zeta",
     "chlo.zeta",
-    _unknown("zeta", "the exponent x"),
+    unknown("zeta", "the exponent x"),
     lambda y, x, q: ew.mul(ew.neg(x), zeta(ew.add(x, like(x, 1)), q)),
 )
