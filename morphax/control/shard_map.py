@@ -55,7 +55,10 @@ def _whole(mesh: Any, spec: PartitionSpec, aval: ShapedArray, manual: frozenset)
 def _lower(low: Any, ins: Any, outs: Any, *operands: Any, jaxpr: Jaxpr, mesh: Any, in_specs: Specs, out_specs: Specs,
            manual_axes: tuple[Any, ...], check_vma: bool) -> list[Any]:  # fmt: skip
     if math.prod(mesh.shape.values()) == 1:
-        return low.equations(jaxpr, operands)
+        outer, low.module.manual_mesh = low.module.manual_mesh, mesh
+        results = low.equations(jaxpr, operands)
+        low.module.manual_mesh = outer
+        return results
     return low.manual(jaxpr, mesh, ins, outs, operands, in_specs, out_specs, manual_axes)
 
 

@@ -263,7 +263,8 @@ def pcast(x: Any, axis_name: Any, *, to: str) -> Any:
     ops.size_of("pcast", names)
 
     def cast(leaf: Any) -> Any:
-        new = tuple([n for n in names if n not in typeof(leaf).varying])
+        # Types say nothing about vmap's axes.
+        new = tuple([n for n in names if n in current.manual and n not in typeof(leaf).varying])
         return ops.pvary(leaf, axes=new) if new else leaf
 
     return _each(cast, x)

@@ -35,7 +35,7 @@ CASES = {
     "if": (
         lambda: jax.jit(lambda x: 1 if x > 0 else 2)(1.0),
         errors.TracerBoolConversionError,
-        ["bool()", "bool[]", "result of gt at", "test_errors.py", "numpy.where, lax.cond or lax.while_loop"],
+        ["bool()", "bool[]", "result of gt at", "test_bad_input.py", "numpy.where, lax.cond or lax.while_loop"],
     ),
     "if under vmap": (
         lambda: jax.vmap(lambda x: x if x > 0 else -x)(ones),
