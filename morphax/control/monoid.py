@@ -131,8 +131,8 @@ def _region(low: Any, ins: Sequence[ShapedArray], jaxpr: Jaxpr) -> Any:
     return ([*elements, *elements], lambda *pair: low.equations(jaxpr, pair))
 
 
-def _by_writing_out(written: Callable[..., list[Any]]) -> dict[str, Callable[..., Any]]:
-    """Derivative and batch rule from the reduction written out."""
+def _by_writing_out(written: Callable[..., list[Any]]) -> Callable[..., Any]:
+    """jvp from the reduction written out."""
 
     def jvp(primals: Any, tangents: Any, **params: Any) -> Any:
         active = [
@@ -141,7 +141,7 @@ def _by_writing_out(written: Callable[..., list[Any]]) -> dict[str, Callable[...
         ]
         return ad.jvp(lambda *xs: written(xs, params), primals, active)
 
-    return {"jvp": jvp}
+    return jvp
 
 
 def _reduce_type(*operands: ShapedArray, dimensions: tuple[int, ...], jaxpr: Jaxpr) -> list[ShapedArray]:
@@ -181,7 +181,7 @@ reduce = Primitive(
     batch=_reduce_batch,
     multiple=True,
     carrier=True,
-    **_by_writing_out(_written_reduce),
+    jvp=_by_writing_out(_written_reduce),
 )
 
 
@@ -233,7 +233,7 @@ reduce_window = Primitive(
     carrier=True,
     show=lambda params: {**params, "consts": ()},
     read=lambda shown, ins, outs: {k: v for k, v in shown.items() if k != "consts"},
-    **_by_writing_out(_written_window),
+    jvp=_by_writing_out(_written_window),
 )
 
 

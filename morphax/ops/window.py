@@ -47,11 +47,14 @@ class Windows(NamedTuple):
 
     def only(self, axis: int) -> "Windows":
         """The same along one axis, and nothing along the others."""
-        ones = (1,) * len(self.sizes)
-        nothing = ((0, 0),) * len(self.sizes)
-        trivial = Windows(ones, ones, nothing, ones, ones)
-        rows = zip(self, trivial, strict=True)
-        return Windows(*[(*rest[:axis], mine[axis], *rest[axis + 1 :]) for mine, rest in rows])
+        before, after = (1,) * axis, (1,) * (len(self.sizes) - axis - 1)
+
+        def ones_but(values: tuple[int, ...]) -> tuple[int, ...]:
+            return (*before, values[axis], *after)
+
+        padding = (*(((0, 0),) * axis), self.padding[axis], *(((0, 0),) * len(after)))
+        sizes, strides, base, dilation = map(ones_but, (self.sizes, self.strides, self.base, self.dilation))
+        return Windows(sizes, strides, padding, base, dilation)
 
     def batched(self) -> "Windows":
         """The same with one more axis in front."""
