@@ -46,7 +46,12 @@ def check_alive(self: Any) -> None:
 
 
 # Dtypes that the buffer protocol has a code for.
-_BUFFERED = frozenset(map(np.dtype, "bool int8 int16 int32 int64 uint8 uint16 uint32 uint64 float32 float64".split()))
+_BUFFERED = frozenset(
+    map(
+        np.dtype,
+        ["bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float32", "float64"],
+    )
+)
 _SMALL = 4096
 
 

@@ -686,6 +686,26 @@ def _fixed_front(names: tuple[str, ...], positional: int) -> Callable[..., Calla
     return made["make"]
 
 
+_WIDE_DTYPES = frozenset(map(np.dtype, ("float64", "complex128", "int64", "uint64")))
+
+
+def exact_numbers(args: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Python numbers beside 64-bit arrays as weak 64-bit arrays: C++ would round them to 32 bits while x64 is off."""
+    if config.enable_x64.value:
+        return args
+    if not any(a.__class__ is array.ArrayImpl and a.aval.dtype in _WIDE_DTYPES for a in args):
+        return args
+    wide = {float: np.dtype("float64"), complex: np.dtype("complex128")}
+    device = eager.target_of(args)[0].devices[0]
+    found = []
+    for a in args:
+        dtype = wide.get(a.__class__)
+        if dtype is not None:
+            a = array.put(np.asarray(a, dtype), avals.ShapedArray((), dtype, True), device, committed=False)
+        found.append(a)
+    return tuple(found)
+
+
 def program(*static: str, exact: bool = False) -> Callable[[Callable[..., Any]], Any]:
     """Decorator for array functions: called outside any transform they run as one compiled program; under a transform
     their operations go to it one by one, so that jaxprs stay flat.
@@ -704,6 +724,10 @@ def program(*static: str, exact: bool = False) -> Callable[[Callable[..., Any]],
         def array_function(*args: Any, **kwargs: Any) -> Any:
             try:
                 if current.trace is outside:
+                    for a in args:
+                        if a.__class__ is float or a.__class__ is complex:
+                            args = exact_numbers(args)
+                            break
                     return compiled(*args, **kwargs)
                 return fun(*args, **kwargs)
             except Exception as error:
