@@ -47,11 +47,8 @@ def check_alive(self: Any) -> None:
 
 # Dtypes that the buffer protocol has a code for.
 _BUFFERED = frozenset(
-    map(
-        np.dtype,
-        ["bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float32", "float64"],
-    )
-)
+    np.dtype(name) for name in ("bool", *(f"{kind}{bits}" for kind in ("int", "uint") for bits in (8, 16, 32, 64)))
+) | {np.dtype("float32"), np.dtype("float64")}
 _SMALL = 4096
 
 
