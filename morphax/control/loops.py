@@ -74,10 +74,15 @@ def _carry_types(
 
 
 def _started(init: list[Any], types: Sequence[ShapedArray]) -> list[Any]:
-    return [
-        structure.convert(as_array(x), t.dtype, t.weak_type) if typeof(x) != t else x
-        for x, t in zip(init, types, strict=True)
-    ]
+    started = []
+    for x, t in zip(init, types, strict=True):
+        if typeof(x) == t:
+            started.append(x)
+        elif isinstance(x, (bool, int, float, complex)) and not t.weak_type:
+            started.append(np.asarray(x, t.dtype))  # a literal of that type
+        else:
+            started.append(structure.convert(as_array(x), t.dtype, t.weak_type))
+    return started
 
 
 # ---- scan ------------------------------------------------------------------------------------------------------------

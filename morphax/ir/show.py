@@ -282,7 +282,10 @@ class _Parser(_Reader):
             self.take("let ")
             name = self.match(r"\w+", "a name")
             self.take("=")
-            self.hoisted[name] = self.jaxpr({})
+            read = self.jaxpr({})
+            self.hoisted[name] = Jaxpr(
+                read.constvars, read.invars, read.eqns, read.outvars, read.effects, debug_name=name
+            )
             self.take("in")
         jaxpr = self.jaxpr({})
         self.space()
