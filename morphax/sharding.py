@@ -10,8 +10,12 @@ from morphax.ir.sharding import (
     set_mesh,
     use_abstract_mesh,
 )
-from morphax.runtime.backend import single_device as make_single_device_sharding
-from morphax.runtime.shardings import NamedSharding, Sharding, SingleDeviceSharding
+from morphax.runtime.shardings import (
+    NamedSharding,
+    Sharding,
+    SingleDeviceSharding,
+    make_single_device_sharding,
+)
 
 __all__ = [
     "AbstractMesh",

@@ -241,8 +241,17 @@ def _selector(api: str, what: str, x: Any) -> avals.ShapedArray:
     return aval
 
 
+_NO_OPERAND = object()
+
+
 @api_boundary
-def cond(pred: Any, true_fun: Callable[..., Any], false_fun: Callable[..., Any], *operands: Any, **more: Any) -> Any:
+def cond(
+    pred: Any,
+    true_fun: Callable[..., Any],
+    false_fun: Callable[..., Any],
+    *operands: Any,
+    operand: Any = _NO_OPERAND,
+) -> Any:
     """`true_fun(*operands)` where `pred` is true, else `false_fun(*operands)`; only one of them runs.
 
     Under `vmap` with a batch of predicates both run, and each example takes its own.
@@ -260,11 +269,8 @@ def cond(pred: Any, true_fun: Callable[..., Any], false_fun: Callable[..., Any],
     >>> float(lax.cond(True, lambda x: x + 1.0, lambda x: x - 1.0, 3.0))
     4.0
     """
-    if "operand" in more:
-        operands = (*operands, more.pop("operand"))
-    more.pop("linear", None)
-    if more:
-        raise TypeError(f"cond: unexpected keyword arguments {sorted(more)}.")
+    if operand is not _NO_OPERAND:
+        operands = (*operands, operand)
     aval = _selector("cond", "pred", pred)
     branches, values, out_tree = _stage_branches("cond", (false_fun, true_fun), ("false_fun", "true_fun"), operands)
     if aval.dtype != np.bool_:
@@ -275,7 +281,7 @@ def cond(pred: Any, true_fun: Callable[..., Any], false_fun: Callable[..., Any],
 
 
 @api_boundary
-def switch(index: Any, branches: Sequence[Callable[..., Any]], *operands: Any, **more: Any) -> Any:
+def switch(index: Any, branches: Sequence[Callable[..., Any]], *operands: Any, operand: Any = _NO_OPERAND) -> Any:
     """`branches[index](*operands)`, with the index clamped to the branches there are; only one of them runs.
 
     Args:
@@ -291,9 +297,8 @@ def switch(index: Any, branches: Sequence[Callable[..., Any]], *operands: Any, *
     >>> float(lax.switch(1, [lambda x: x, lambda x: 2.0 * x, lambda x: 3.0 * x], 5.0))
     10.0
     """
-    if "operand" in more:
-        operands = (*operands, more.pop("operand"))
-    more.pop("linear", None)
+    if operand is not _NO_OPERAND:
+        operands = (*operands, operand)
     aval = _selector("switch", "index", index)
     if not np.issubdtype(aval.dtype, np.integer):
         raise TypeError(f"switch: index must be an integer; it has type {aval}. Use cond for a bool.")

@@ -257,10 +257,10 @@ class ShapeDtypeStruct:
     size = property(lambda self: self.aval.size)
     weak_type = property(lambda self: self.aval.weak_type)
 
-    def update(self, **changes: Any) -> "ShapeDtypeStruct":
+    def update(self, **kwargs: Any) -> "ShapeDtypeStruct":
         """The same struct with the named fields replaced."""
         fields = {name: getattr(self, name) for name in ("shape", "dtype", "sharding", "weak_type")}
-        return ShapeDtypeStruct(**{**fields, **changes})
+        return ShapeDtypeStruct(**{**fields, **kwargs})
 
     def __len__(self) -> int:
         if not self.shape:

@@ -189,7 +189,7 @@ class AbstractMesh:
     are_all_axes_manual = property(lambda self: all(t is AxisType.Manual for t in self.axis_types))
 
     def update(
-        self, axis_sizes: Any = None, axis_names: Any = None, axis_types: Any = None, **more: Any
+        self, axis_sizes: Any = None, axis_names: Any = None, axis_types: Any = None, **kwargs: Any
     ) -> "AbstractMesh":
         """The same mesh with the named parts replaced."""
         return AbstractMesh(

@@ -114,6 +114,11 @@ def _item(self: Any, *args: int) -> Any:
     return _value(self).item(*args)
 
 
+def _tobytes(self: Any, order: Any = "C") -> bytes:
+    """The elements as bytes, in C or Fortran order."""
+    return _value(self).tobytes(order)
+
+
 def _iter(self: Any) -> Iterator[Any]:
     if not self.ndim:
         raise TypeError("iteration over a 0-d array")
@@ -290,7 +295,7 @@ _ATTRIBUTES: dict[str, Any] = {
     "__dlpack_device__": _dlpack_device,
     "item": _item,
     "tolist": lambda self: _value(self).tolist(),
-    "tobytes": lambda self: _value(self).tobytes(),
+    "tobytes": _tobytes,
     "copy_to_host_async": lambda self: self._copy_single_device_array_to_host_async(),
     "unsafe_buffer_pointer": ArrayImpl.unsafe_buffer_pointer,
 }

@@ -806,8 +806,10 @@ class Lowered:
         return self.compile().cost_analysis()
 
     @api_boundary
-    def compile(self, compiler_options: dict[str, Any] | None = None) -> "Compiled":
+    def compile(self, compiler_options: dict[str, Any] | None = None, *, device_assignment: Any = None) -> "Compiled":
         """The executable for this signature."""
+        if device_assignment is not None:
+            raise ValueError("compile: device_assignment is not supported; place the arguments with device_put.")
         traced = self._traced
         request = traced.request(self._target)
         if compiler_options:

@@ -106,15 +106,15 @@ def _devices(self: Any) -> tuple[Any, ...]:
     return tuple(self._internal_device_list)
 
 
-def _named_indices(self: Any, shape: Sequence[int]) -> dict[Any, tuple[slice, ...]]:
+def _named_indices(self: Any, global_shape: Sequence[int]) -> dict[Any, tuple[slice, ...]]:
     """For each device the slices of its part of an array of that shape."""
-    shape = tuple(shape)
+    shape = tuple(global_shape)
     ir.check_spec("NamedSharding", self.mesh, self.spec, shape)
     return {d: ir.shard_index(self.mesh, self.spec, shape, k) for k, d in enumerate(self.mesh.devices.flat)}
 
 
-def _named_shard_shape(self: Any, shape: Sequence[int]) -> tuple[int, ...]:
-    return ir.shard_shape(self.mesh, self.spec, tuple(shape))
+def _named_shard_shape(self: Any, global_shape: Sequence[int]) -> tuple[int, ...]:
+    return ir.shard_shape(self.mesh, self.spec, tuple(global_shape))
 
 
 def _tile_indices(self: Any, shape: Sequence[int]) -> dict[Any, tuple[slice, ...]]:
@@ -192,8 +192,8 @@ _TILED = {
 }
 _SINGLE = {
     "_internal_device_list": property(lambda self: _jax.DeviceList((self._device,))),
-    "devices_indices_map": lambda self, shape: {self._device: (slice(None),) * len(shape)},
-    "shard_shape": lambda self, shape: tuple(shape),
+    "devices_indices_map": lambda self, global_shape: {self._device: (slice(None),) * len(global_shape)},
+    "shard_shape": lambda self, global_shape: tuple(global_shape),
     "with_memory_kind": lambda self, kind: backend.single_device(self._device, kind),
 }
 
@@ -280,3 +280,13 @@ def make_mesh(
             "set jax_num_cpu_devices before the first use to have more."
         )
     return Mesh(np.array(available[:wanted], dtype=object).reshape(shapes), tuple(axis_names), axis_types)
+
+
+def make_single_device_sharding(device: Any, *, memory_kind: Any = None) -> Any:
+    """The sharding that puts a whole array on one device.
+
+    >>> from morphax import devices
+    >>> make_single_device_sharding(devices()[0]).num_devices
+    1
+    """
+    return backend.single_device(device, memory_kind)
