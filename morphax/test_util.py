@@ -148,7 +148,7 @@ def _jvp(f: Any, primals: Any, tangents: Any) -> Any:
     return api.jvp(f, primals, tangents)
 
 
-# ---- arithmetic on the host, so that what is checked does not check itself ---------------------------------------------
+# ---- arithmetic on the host, so that what is checked does not check itself -------------------------------------------
 
 
 def _width(values: Any) -> int:
@@ -203,7 +203,7 @@ def _inner(xs: Any, ys: Any) -> Any:
     for x, y in zip(tree.leaves(xs), tree.leaves(ys), strict=True):
         if x.dtype != dtypes.float0:
             total = total + np.sum(_wide(x) * _wide(y))
-    return np.asarray(total).real
+    return np.real(total)
 
 
 def _close(got: Any, want: Any, width: int, atol: float | None, rtol: float | None, what: str) -> None:

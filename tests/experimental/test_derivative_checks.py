@@ -53,7 +53,7 @@ def test_check_grads_finds_wrong_derivatives(modes):
         return x * x
 
     wrong.defjvp(lambda x, t: (wrong(x[0]), 3 * x[0] * t[0]))
-    with pytest.raises(AssertionError, match="jvp|vjp"):
+    with pytest.raises(AssertionError, match=r"jvp|vjp"):
         test_util.check_grads(wrong, (jnp.array(1.5),), 1, modes)
 
 
