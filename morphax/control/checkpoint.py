@@ -207,9 +207,7 @@ def _lower_on_cpu(
     """As a function that is not inlined: XLA's CPU compiler removes barriers before it merges equal operations."""
     if not (prevent_cse and differentiated and operands):
         return low.equations(jaxpr, operands)
-    symbol = low.module.function(jaxpr, f"{jaxpr.debug_name or 'checkpoint'}_again")
-    attributes = {"callee": f"@{symbol}", "mhlo.frontend_attributes": '{inlineable = "false"}'}
-    return low.op("func.call", outs, operands, attributes)
+    return low.call(jaxpr, operands, f"{jaxpr.debug_name or 'checkpoint'}_again", apart=True)
 
 
 checkpoint_p = Primitive(

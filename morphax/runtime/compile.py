@@ -12,7 +12,7 @@ from jaxlib import _hlo, _jax
 
 from morphax.ir.avals import ShapedArray
 from morphax.ir.jaxpr import ClosedJaxpr, Jaxpr, Literal
-from morphax.runtime import array, backend, cache, lower, shardings, versions
+from morphax.runtime import array, backend, cache, lower, outline, shardings, versions
 from morphax.support import config, dtypes
 
 # ---- executables ----------------------------------------------------------------------------------------------------
@@ -275,6 +275,8 @@ def clear() -> None:
 def lowered(jaxpr: Jaxpr, name: str, request: Request) -> lower.Module:
     """The StableHLO module of a jaxpr, donations marked."""
     arg_attributes = _donations(jaxpr, request.donated) if True in request.donated else None
+    if request.device.platform == "cpu":
+        jaxpr = outline.outlined(jaxpr)
     if len(request.devices) == 1:
         return lower.lower(jaxpr, name, request.device.platform, arg_attributes)
     meshes = Meshes()

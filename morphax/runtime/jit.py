@@ -17,7 +17,7 @@ from morphax.ir.current import base, current
 from morphax.ir.jaxpr import ClosedJaxpr, Jaxpr, evaluate
 from morphax.ir.sharding import PartitionSpec, check_spec
 from morphax.ir.trace import Tracer, close, stage
-from morphax.runtime import array, backend, eager, shardings
+from morphax.runtime import array, backend, eager, outline, shardings
 from morphax.runtime import compile as compiling
 from morphax.support import config, tracebacks, tree
 from morphax.support.tracebacks import api_boundary
@@ -485,7 +485,8 @@ def jit(
         compiler_options: XLA flags by name.
 
     Returns:
-        A function with the same signature, and with `lower`, `trace`, `eval_shape`, `clear_cache` and `cache_report`.
+        A function with the same signature, and with `lower`, `trace`, `eval_shape`, `clear_cache`, `cache_report` (why
+        it was traced) and `explain` (which repeated blocks were made functions).
 
     Raises:
         TypeError: an argument that is not an array, or a wrong option.
@@ -556,6 +557,7 @@ def _jit(
     made.eval_shape = api_boundary(lambda *args, **kwargs: _traced(state, args, kwargs).out_info)
     made.clear_cache = state.clear
     made.cache_report = lambda: report(state)
+    made.explain = api_boundary(lambda *args, **kwargs: outline.explain(_traced(state, args, kwargs).program))
     return made
 
 
