@@ -129,12 +129,10 @@ def _lower(low: Any, ins: Any, outs: Any, *operands: Any, sites: Any, slots: Any
     )
 
 
-def _batch(prim: Primitive, size: int, operands: Sequence[Any], flags: Sequence[bool], params: Any) -> list[Any]:
-    aligned = [
-        x if f else ew.broadcast(x, (size, *typeof(x).shape), (0,)) for x, f in zip(operands, flags, strict=True)
-    ]
+def _batch(trace: Any, prim: Primitive, operands: Sequence[Any], flags: Sequence[bool], params: Any) -> Any:
+    aligned = [x if f else batching.batched(x, trace.size) for x, f in zip(operands, flags, strict=True)]
     code, values = first_failure(aligned[0], aligned[1:])
-    return prim(code, *values, **params)
+    return prim(code, *values, **params), []
 
 
 check_p = Primitive(
