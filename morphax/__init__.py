@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from morphax.control.policies import checkpoint_policies
     from morphax.control.shard_map import shard_map, smap
     from morphax.environment import clear_caches, print_environment_info
-    from morphax.ir.avals import ShapeDtypeStruct, typeof
+    from morphax.ir.avals import ShapeDtypeStruct
     from morphax.ir.sharding import PartitionSpec as P
     from morphax.ir.sharding import set_mesh
     from morphax.runtime.array import Array, Shard
@@ -52,7 +52,7 @@ if TYPE_CHECKING:
         process_index,
     )
     from morphax.runtime.jit import jit
-    from morphax.runtime.place import block_until_ready, copy_to_host_async, device_get, device_put, live_arrays
+    from morphax.runtime.place import block_until_ready, copy_to_host_async, device_get, device_put, live_arrays, typeof
     from morphax.runtime.shardings import NamedSharding, make_mesh
     from morphax.support.config import config
     from morphax.support.dtypes import float0
@@ -127,7 +127,7 @@ _NAMES: dict[str, tuple[str, str]] = {
     "jit": ("morphax.runtime.jit", "jit"),
     "print_environment_info": ("morphax.environment", "print_environment_info"),
     "remat": ("morphax.control.checkpoint", "checkpoint"),
-    "typeof": ("morphax.ir.avals", "typeof"),
+    "typeof": (_PLACE, "typeof"),
 }  # fmt: skip
 _FLAGS = frozenset(
     [

@@ -168,3 +168,35 @@ def test_a_result_that_differs_must_say_so():
     """)
     assert "differs over the mesh axes ('x',)" in line
     assert "psum" in line
+
+
+def test_the_example_of_the_document():
+    lines = run("""
+    mesh = jax.make_mesh((8,), ("data",), axis_types=(AxisType.Explicit,))
+    rng = np.random.default_rng(0)
+    host = [(rng.normal(size=(512, 512)).astype("float32") / 23, np.zeros(512, "float32")) for _ in range(2)]
+    x, y = rng.normal(size=(16, 512)).astype("float32"), rng.normal(size=(16, 512)).astype("float32")
+
+    def predict(params, inputs):
+        for W, b in params:
+            outputs = jnp.dot(inputs, W) + b
+            inputs = jnp.tanh(outputs)
+        return outputs
+
+    def loss(params, batch):
+        inputs, targets = batch
+        return jnp.sum((predict(params, inputs) - targets) ** 2)
+
+    expected = jax.jit(jax.grad(loss))(host, (x, y))
+    jax.set_mesh(mesh)
+    params = [(jax.device_put(W, P("data")), jax.device_put(b, P())) for W, b in host]
+    for W, b in params:
+        print(f"{jax.typeof(W)}")
+        print(f"{jax.typeof(b)}")
+    inputs, targets = jax.device_put((x, y), P("data"))
+    gradfun = jax.jit(jax.grad(loss))
+    grads = gradfun(params, (inputs, targets))
+    for got, want in zip(jax.tree.leaves(grads), jax.tree.leaves(expected), strict=True):
+        np.testing.assert_allclose(got, want, rtol=2e-3, atol=2e-3)
+    """)
+    assert lines == ["f32[512@data,512]", "f32[512]"] * 2

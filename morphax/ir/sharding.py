@@ -427,6 +427,35 @@ def get_mesh() -> Mesh:
     return mesh
 
 
+class TypeSharding:
+    """How a type is divided over the explicit axes of a mesh: part of `ShapedArray`."""
+
+    __slots__ = ("_hash", "mesh", "spec")
+
+    def __init__(self, mesh: AbstractMesh, spec: PartitionSpec):
+        self.mesh = mesh
+        self.spec = spec
+        self._hash = hash((mesh, spec))
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, TypeSharding) and (self.mesh, self.spec) == (other.mesh, other.spec)
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __repr__(self) -> str:
+        return f"TypeSharding({self.mesh}, {self.spec})"
+
+
+def explicit_part(mesh: Any, spec: PartitionSpec) -> TypeSharding | None:
+    """What of a spec belongs to the type: its explicit axes; None without any in the mesh."""
+    explicit = mesh.explicit_axes
+    if not explicit:
+        return None
+    kept = [tuple([a for a in axes_of(entry) if a in explicit]) for entry in spec]
+    return TypeSharding(mesh.abstract_mesh, PartitionSpec(*kept))
+
+
 # ---- specs against shapes and meshes ---------------------------------------------------------------------------------
 
 

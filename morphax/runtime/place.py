@@ -8,7 +8,7 @@ from jaxlib import _jax
 from morphax.ir import avals
 from morphax.ir.current import base, current
 from morphax.ir.primitive import ALL, Primitive
-from morphax.ir.sharding import PartitionSpec, check_spec
+from morphax.ir.sharding import PartitionSpec, check_spec, explicit_part
 from morphax.ir.trace import Tracer
 from morphax.runtime import array, backend, shardings
 from morphax.runtime import compile as compiling
@@ -68,6 +68,19 @@ def device_put(x: Any, device: Any = None, *, src: Any = None, donate: Any = Fal
         if give and hasattr(old, "delete") and old is not new:
             old.delete()
     return tree.unflatten(structure, moved)
+
+
+def typeof(x: Any) -> avals.ShapedArray:
+    """Type of an array, a tracer or a number: shape, dtype, and how it is divided over the explicit axes of its mesh.
+
+    >>> from morphax import numpy as jnp
+    >>> print(typeof(jnp.zeros((2, 3))))
+    f32[2,3]
+    """
+    aval = avals.typeof(x)
+    if isinstance(x, array.ArrayImpl) and isinstance(x._sharding, shardings.NamedSharding):
+        return aval.update(sharding=explicit_part(x._sharding.mesh, x._sharding.spec))
+    return aval
 
 
 # ---- constraints -----------------------------------------------------------------------------------------------------
