@@ -10,6 +10,7 @@ class _Current(threading.local):
     trace: Any = None
     source: Any = None
     scope: str = ""
+    recording: int = 0  # how many traces that record programs are active
     axes: dict[Any, int] = {}  # noqa: RUF012 - replaced, never changed: names and sizes of the bound axes
     manual: frozenset = frozenset()  # those that are axes of a mesh
 

@@ -144,6 +144,7 @@ class Trace:
     __slots__ = ("__weakref__", "done", "parent")
 
     parent: "Trace"
+    records = False  # whether operations on known values must be recorded too
     done: bool
 
     def apply(self, prim: Primitive, args: Sequence[Any], params: dict[str, Any]) -> list[Any]:
@@ -155,6 +156,7 @@ def run_under(trace: Trace, fun: Callable[..., Any], *args: Any, **kwargs: Any) 
     before = current.trace
     outermost = before is base()
     current.trace = trace
+    current.recording += trace.records
     source, current.source = current.source, None
     if outermost:  # compiled calls dispatched in C++ look at this flag, and come back to Python where it is set
         current.mark_inside(True)
@@ -162,6 +164,7 @@ def run_under(trace: Trace, fun: Callable[..., Any], *args: Any, **kwargs: Any) 
         return fun(*args, **kwargs)
     finally:
         current.trace = before
+        current.recording -= trace.records
         current.source = source
         if outermost:
             current.mark_inside(False)
@@ -216,6 +219,7 @@ class Stage(Trace):
     """Records every operation as an equation. `finish` makes the jaxpr."""
 
     __slots__ = ("constants", "eqns", "inputs", "name", "names")
+    records = True
 
     def __init__(self, name: str = "", names: Callable[[int], str] | None = None):
         self.parent = current.trace

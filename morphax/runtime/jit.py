@@ -688,6 +688,25 @@ def _fixed_front(names: tuple[str, ...], positional: int) -> Callable[..., Calla
     return made["make"]
 
 
+def _depends_on_tracers(args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+    for a in args:  # nearly always among the arguments themselves
+        if isinstance(a, Tracer):
+            return True
+    return any(isinstance(x, Tracer) for x in tree.leaves((args, kwargs)))
+
+
+def _outside(compiled: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """A call that depends on no traced value, under transforms that do not record: it runs as outside of them."""
+    before = current.trace
+    current.trace = base()
+    current.mark_inside(False)
+    try:
+        return compiled(*exact_numbers(args), **kwargs)
+    finally:
+        current.trace = before
+        current.mark_inside(True)
+
+
 _WIDE_DTYPES = frozenset(map(np.dtype, ("float64", "complex128", "int64", "uint64")))
 
 
@@ -731,6 +750,8 @@ def program(*static: str, exact: bool = False) -> Callable[[Callable[..., Any]],
                             args = exact_numbers(args)
                             break
                     return compiled(*args, **kwargs)
+                if not current.recording and not _depends_on_tracers(args, kwargs):
+                    return _outside(compiled, args, kwargs)
                 return fun(*args, **kwargs)
             except Exception as error:
                 try:

@@ -26,6 +26,7 @@ class Tape(Stage):
     """Records only what depends on one of its own values; everything else goes to `parent`."""
 
     __slots__ = ()
+    records = False
 
     def __init__(self, parent: Trace, name: str = ""):
         super().__init__(name)
