@@ -46,6 +46,29 @@ def _install_states() -> None:
     gc.callbacks.append(lambda phase, details: _jax.collect_garbage() if phase == "stop" else None)
 
 
+def watch_results(*flags: config.Flag) -> None:
+    """Have compiled calls come back to Python for as long as one of the flags is on."""
+
+    def changed(value: object, local: bool) -> None:
+        on = any(flag.value for flag in flags)
+        if local:
+            _post_hook.set_local(_nothing_more if on else _jax.config.unset)
+        else:
+            _post_hook.set_global(_nothing_more if on else None)
+
+    for flag in flags:
+        flag.watch(lambda value: changed(value, False), lambda value: changed(value, True))
+
+
+def results_watched() -> bool:
+    """Whether a flag of `watch_results` is on, so that no result may pass by Python."""
+    return _post_hook.value is not None
+
+
+def _nothing_more(*call: object) -> None:
+    """What C++ calls after its own calls, of which there are none while results are watched."""
+
+
 # ---- the package `jax`, as C++ looks for it -------------------------------------------------------------------------
 
 _LOOKED_UP = ("jax", "jax.core", "jax._src", "jax._src.named_sharding", "jax._src.sharding_impls")

@@ -12,7 +12,7 @@ from morphax.ir.jaxpr import Eqn, Jaxpr, Var, subjaxprs
 from morphax.ir.primitive import Primitive
 from morphax.ir.sharding import PartitionSpec
 from morphax.ir.trace import Trace, Tracer, leaked
-from morphax.runtime import array, backend, shardings, versions
+from morphax.runtime import array, backend, nonfinite, shardings, versions
 from morphax.runtime import compile as compiling
 from morphax.support import config, tracebacks, tree
 
@@ -224,6 +224,9 @@ def _program(prim: Primitive, params: dict[str, Any]) -> Callable[..., list[Any]
             request = compiling.Request(target.devices, options=options, in_shardings=target.in_shardings)
             executable = known[key] = compiling.compiled(jaxpr, prim.name, request)
         outs = executable(args, committed)
+        if backend.results_watched():
+            nonfinite.check_operation(prim.name, outs)
+            return outs, None
         return outs, fast_path(executable, _list_tree(len(outs)), (), committed)
 
     return _jax.pjit(prim.name, None, miss, [], [], (prim.name,), tree.registry, shard_arg, CACHE)
@@ -259,4 +262,7 @@ def _run_carrier(prim: Primitive, args: Sequence[Any], params: dict[str, Any]) -
         single = single or _single(prim, types, params)
         executable = compiling.compiled(single, jaxpr.debug_name or prim.name, request)
         jaxpr.memo[key] = executable
-    return executable(args, committed)
+    outs = executable(args, committed)
+    if backend.results_watched():
+        nonfinite.check_program(jaxpr.debug_name or prim.name, _single(prim, types, params), args, outs)
+    return outs

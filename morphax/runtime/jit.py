@@ -17,7 +17,7 @@ from morphax.ir.current import base, current
 from morphax.ir.jaxpr import ClosedJaxpr, Jaxpr, evaluate
 from morphax.ir.sharding import PartitionSpec, check_spec
 from morphax.ir.trace import Tracer, close, stage
-from morphax.runtime import array, backend, eager, outline, shardings
+from morphax.runtime import array, backend, eager, nonfinite, outline, shardings
 from morphax.runtime import compile as compiling
 from morphax.support import config, tracebacks, tree
 from morphax.support.tracebacks import api_boundary
@@ -301,6 +301,9 @@ class Jit:
         target, committed = self.target(traced, leaves)
         executable = traced.executable(target)
         outs = executable([*traced.consts, *operands], committed)
+        if backend.results_watched():
+            nonfinite.check_program(self.name, traced.program, [*traced.consts, *leaves], outs)
+            return tree.unflatten(traced.out_tree, outs), None, False
         fast = eager.fast_path(executable, traced.out_tree, traced.consts, committed)
         if self._suits_twin(traced, leaves) and not executable.has_keys:
             self.wide = Wide(executable, traced, leaves, committed)
@@ -601,7 +604,7 @@ class Wide:
 
     def __call__(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         leaves, in_tree = _flatten((args, kwargs))
-        if in_tree != self.in_tree or config.trace_context() != self.flags:
+        if in_tree != self.in_tree or config.trace_context() != self.flags or backend.results_watched():
             return _MISSED
         try:
             if [x.aval for x in leaves] != self.types:
