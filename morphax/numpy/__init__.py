@@ -1,7 +1,8 @@
 """NumPy's functions on arrays and tracers of this library.
 
 The chapters, each of which uses those above it: promotion, ufuncs, creation, reductions, shapes, einsum, indexing,
-updates, sorting, folds, statistics, facts, scalars, methods.
+updates, sorting, folds, statistics, arithmetic, windows, sets, linalg, polynomial, histograms, edits, mapping, facts,
+scalars, methods.
 
 >>> from morphax import numpy as jnp
 >>> jnp.sum(jnp.arange(4) ** 2).item()
@@ -16,6 +17,15 @@ import numpy as np
 
 from morphax.numpy import folds as _folds  # gives universal functions their methods
 from morphax.numpy import methods, scalars
+from morphax.numpy.arithmetic import (
+    frexp,
+    gcd,
+    lcm,
+    packbits,
+    spacing,
+    unpackbits,
+    unwrap,
+)
 from morphax.numpy.creation import (
     arange,
     array,
@@ -44,6 +54,17 @@ from morphax.numpy.creation import (
     triu_indices_from,
     zeros,
     zeros_like,
+)
+from morphax.numpy.edits import (
+    delete,
+    fill_diagonal,
+    insert,
+    mask_indices,
+    place,
+    ravel_multi_index,
+    resize,
+    trim_zeros,
+    unravel_index,
 )
 from morphax.numpy.einsum import (
     dot,
@@ -89,9 +110,37 @@ from morphax.numpy.facts import (
     savez,
     set_printoptions,
 )
+from morphax.numpy.histograms import (
+    histogram,
+    histogram2d,
+    histogram_bin_edges,
+    histogramdd,
+)
 from morphax.numpy.indexing import (
     take,
     take_along_axis,
+)
+from morphax.numpy.mapping import (
+    apply_along_axis,
+    apply_over_axes,
+    frompyfunc,
+    piecewise,
+    vectorize,
+)
+from morphax.numpy.polynomial import (
+    convolve,
+    correlate,
+    poly,
+    polyadd,
+    polyder,
+    polydiv,
+    polyfit,
+    polyint,
+    polymul,
+    polysub,
+    polyval,
+    roots,
+    vander,
 )
 from morphax.numpy.reductions import (
     all,
@@ -125,6 +174,16 @@ from morphax.numpy.reductions import (
     std,
     sum,
     var,
+)
+from morphax.numpy.sets import (
+    intersect1d,
+    setdiff1d,
+    setxor1d,
+    union1d,
+    unique_all,
+    unique_counts,
+    unique_inverse,
+    unique_values,
 )
 from morphax.numpy.shapes import (
     append,
@@ -205,6 +264,7 @@ from morphax.numpy.statistics import (
     cross,
     diff,
     ediff1d,
+    gradient,
     interp,
     isclose,
     median,
@@ -331,6 +391,14 @@ from morphax.numpy.ufuncs import (
 from morphax.numpy.updates import (
     put,
     put_along_axis,
+)
+from morphax.numpy.windows import (
+    bartlett,
+    blackman,
+    hamming,
+    hanning,
+    i0,
+    kaiser,
 )
 from morphax.runtime.array import Array as ndarray
 from morphax.support.dtypes import finfo, iinfo, isdtype, promote_types

@@ -8,6 +8,7 @@ import numpy as np
 
 from morphax.numpy import creation, promotion, shapes
 from morphax.runtime import array as arrays
+from morphax.runtime import dlpack
 from morphax.support import dtypes
 
 # ---- dtypes ----------------------------------------------------------------------------------------------------------
@@ -211,10 +212,25 @@ def from_dlpack(x: Any, /, *, device: Any = None, copy: builtins.bool | None = N
     """
     if isinstance(x, arrays.Array):
         return creation.array(x, copy=bool(copy), device=device)
-    host = np.from_dlpack(x)
-    if copy is False:
-        raise ValueError("from_dlpack: copy=False is not supported. Leave it out, and the array is copied.")
-    return creation.asarray(host, host.dtype, device=device)
+    target, committed = creation.device_of("from_dlpack", device)
+    return dlpack.take_over(x, target, committed, copy)
+
+
+def is_supported_dtype(dtype: Any) -> builtins.bool:
+    """Whether DLPack can hand over arrays of that dtype: bools, numbers of whole bytes, and float8 not.
+
+    >>> from morphax import dlpack
+    >>> dlpack.is_supported_dtype("float32"), dlpack.is_supported_dtype("int4")
+    (True, False)
+    """
+    return dtypes.named_dtype(dtype).name in _IN_DLPACK
+
+
+_IN_DLPACK = frozenset(
+    ["bool", "float16", "bfloat16", "float32", "float64", "complex64", "complex128"]
+    + [f"{kind}{bits}" for kind in ("int", "uint") for bits in (8, 16, 32, 64)]
+)
+)
 
 
 def frombuffer(buffer: Any, dtype: Any = float, count: int = -1, offset: int = 0) -> Any:

@@ -163,15 +163,16 @@ def _segmented(function: Any) -> Callable[..., Any]:
     return reduceat
 
 
-def _equip() -> None:
-    for function, (fold, accumulate, method) in _METHODS.items():
-        two = function.nin == 2
-        function.equip(
-            reduce=(fold or _folded(function)) if two else None,
-            accumulate=(accumulate or _accumulated(function)) if two else None,
-            at=_changing(function, method),
-            reduceat=_segmented(function) if two else None,
-        )
+def equip(function: Any, fold: Any = None, accumulate: Any = None, method: str | None = None) -> None:
+    """Give a universal function its methods; what is missing is done entry by entry."""
+    two = function.nin == 2
+    function.equip(
+        reduce=(fold or _folded(function)) if two else None,
+        accumulate=(accumulate or _accumulated(function)) if two else None,
+        at=_changing(function, method),
+        reduceat=_segmented(function) if two else None,
+    )
 
 
-_equip()
+for _function, _row in _METHODS.items():
+    equip(_function, *_row)

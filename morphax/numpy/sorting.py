@@ -512,6 +512,11 @@ def _unique_padded(a: Any, fill: Any, size: int, return_inverse: bool, equal_nan
     fill = ew.broadcast_in_dim(fill, shape=(size,), broadcast_dimensions=(), sharding=None)
     unique_values = ew.select_n(use, fill, taken)
     first = indexing.take(order, starts, mode="clip")
+    if size:
+        least_at = structure.reshape_to(structure.slice_axis(first, 0, 1, 0), ())
+        first = ew.select_n(
+            use, ew.broadcast_in_dim(least_at, shape=(size,), broadcast_dimensions=(), sharding=None), first
+        )
     group = ew.sub(reductions.cumsum(new, dtype=int_dtype), family.scalar(1, int_dtype))
     inverse = updates.Place(ew.full((n,), np.zeros((), int_dtype)), order).set(group)
     stops = structure.pad(starts, family.scalar(n, int_dtype), padding_config=((-1, 1, 0),)) if size else starts

@@ -366,6 +366,67 @@ def ediff1d(ary: Any, to_end: Any = None, to_begin: Any = None) -> Any:
 
 
 @program("axis")
+def _slope(f: Any, h: Any, axis: int) -> Any:
+    """Second-order differences along an axis, first-order ones at the ends; `h` is a step, or positions."""
+    f = promotion.inexact("gradient", f)
+    h = promotion.inexact("gradient", h)
+    f, h = promotion.same_dtype("gradient", (f, h))
+    n, ndim = typeof(f).shape[axis], typeof(f).ndim
+    part = lambda start, stop: structure.slice_axis(f, start, stop, axis)  # noqa: E731
+    steps = ew.sub(part(1, n), part(0, n - 1))
+    if not typeof(h).ndim:
+        inner = ew.div(ew.sub(part(2, n), part(0, n - 2)), ew.mul(h, family.like(h, 2)))
+        slopes = ew.div(steps, h)
+    else:
+        wide = tuple([typeof(f).shape[d] if d != axis else n - 1 for d in range(ndim)])
+        h = ew.broadcast_in_dim(diff(h), shape=wide, broadcast_dimensions=(axis,), sharding=None)
+        slopes = ew.div(steps, h)
+        # The slope of the parabola through three points: the mean of both slopes, each weighted by the other's step.
+        near, far = [structure.slice_axis(slopes, k, n - 2 + k, axis) for k in (0, 1)]
+        before, after = [structure.slice_axis(h, k, n - 2 + k, axis) for k in (0, 1)]
+        inner = ew.div(ew.add(ew.mul(near, after), ew.mul(far, before)), ew.add(before, after))
+    first, last = structure.slice_axis(slopes, 0, 1, axis), structure.slice_axis(slopes, n - 2, n - 1, axis)
+    return structure.concatenate(first, inner, last, dimension=axis)
+
+
+def gradient(f: Any, *varargs: Any, axis: Any = None, edge_order: int | None = None) -> Any:
+    """Derivatives of samples along axes, by central differences, one-sided at the ends.
+
+    Args:
+        f: samples, at least two along each of the axes.
+        varargs: the step, or for each axis a step or the positions of the samples.
+        axis: axis or axes, or None for all.
+        edge_order: not supported.
+
+    Returns:
+        An array for one axis, a list for several.
+
+    >>> from morphax import numpy as jnp
+    >>> jnp.gradient(jnp.array([1.0, 2.0, 4.0])).tolist()
+    [1.0, 1.5, 2.0]
+    """
+    if edge_order is not None:
+        raise NotImplementedError("gradient: edge_order is not supported; ends are of first order. Leave it out.")
+    shape = promotion.described("gradient", f)[2]
+    axes = tuple(range(len(shape))) if axis is None else promotion.axes_of("gradient", axis, len(shape))
+    steps = varargs * len(axes) if len(varargs) == 1 else varargs or (1.0,) * len(axes)
+    if len(steps) != len(axes):
+        raise TypeError(
+            f"gradient: {len(steps)} steps were given for {len(axes)} axes. Give one, or one for each axis."
+        )
+    out = []
+    for d, h in zip(axes, steps, strict=True):
+        h = creation.asarray(h) if isinstance(h, (list, tuple)) else h
+        found = shapes.shape(h)
+        if shape[d] < 2:
+            raise ValueError(f"gradient: axis {d} of shape {shape} has fewer than 2 samples, which give no slope.")
+        if found and found != (shape[d],):
+            raise ValueError(f"gradient: positions along axis {d} must have shape ({shape[d]},); they have {found}.")
+        out.append(_slope(f, h, axis=d))
+    return out[0] if len(axes) == 1 else out
+
+
+@program("axis")
 def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Any:
     """Integral of samples along an axis by the trapezoidal rule.
 
