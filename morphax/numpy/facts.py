@@ -230,7 +230,6 @@ _IN_DLPACK = frozenset(
     ["bool", "float16", "bfloat16", "float32", "float64", "complex64", "complex128"]
     + [f"{kind}{bits}" for kind in ("int", "uint") for bits in (8, 16, 32, 64)]
 )
-)
 
 
 def frombuffer(buffer: Any, dtype: Any = float, count: int = -1, offset: int = 0) -> Any:

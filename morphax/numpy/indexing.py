@@ -215,6 +215,8 @@ def _expanded(name: str, shape: tuple[int, ...], index: Any) -> list[Any]:
             out.append(part)
             taken += 1
             continue
+        if isinstance(part, (list, tuple)) and isinstance(index, tuple):
+            part = _listed(name, part, parts)
         made = _array_parts(name, shape, taken if hole is None else None, part, parts)
         out += made
         taken += len(made)
@@ -245,6 +247,22 @@ def _shown(parts: Sequence[Any]) -> str:
         shape = np.shape(p) if isinstance(p, (np.ndarray, list)) else None
         words.append("..." if p is Ellipsis else f"array{shape}" if shape else f"{p!r:.30}")
     return f"[{', '.join(words)}]"
+
+
+def _listed(name: str, part: Any, parts: Sequence[Any]) -> Any:
+    """A list or tuple inside a tuple index as the array that it stands for."""
+    try:
+        array = np.asarray(part)
+    except errors.TracerArrayConversionError:
+        from morphax.numpy.creation import asarray  # entries that are traced are stacked
+
+        return asarray(part)
+    if array.dtype == object:
+        raise ValueError(
+            f"{name}: {part!r:.60} in {_shown(parts)} is no array of ints or bools. Give one axis its own entry of the "
+            "index: x[i, j], x[i, None]."
+        )
+    return array if array.size else array.astype(_INT)
 
 
 def _array_parts(name: str, shape: tuple[int, ...], axis: int | None, part: Any, parts: Sequence[Any]) -> list[Any]:
