@@ -1,5 +1,8 @@
 """Tracers and the traces that need nothing but the IR: the base class, and Stage, which records equations."""
 
+import gc
+import inspect
+import reprlib
 import sys
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -11,7 +14,7 @@ from morphax.ir.avals import NO_AXES, ShapedArray
 from morphax.ir.current import base, current
 from morphax.ir.jaxpr import Atom, Eqn, Jaxpr, Literal, Var, join_effects, live
 from morphax.ir.primitive import Primitive
-from morphax.support import errors, tracebacks
+from morphax.support import config, errors, tracebacks
 
 
 class Tracer:
@@ -170,6 +173,28 @@ def run_under(trace: Trace, fun: Callable[..., Any], *args: Any, **kwargs: Any) 
             current.mark_inside(False)
 
 
+def check_leaks(trace: Trace) -> None:
+    """Under `check_tracer_leaks`, called at the end of a trace: none of its values may be held by anything that lives.
+
+    Raises:
+        Exception: of the class that JAX raises here, with each value and what holds it.
+    """
+    gc.collect()
+    found = [x for x in gc.get_objects() if issubclass(type(x), Tracer) and x.owner is trace]
+    if not found:
+        return
+    lines = []
+    for tracer in found[:5]:
+        holders = [h for h in gc.get_referrers(tracer) if h is not found and not inspect.isframe(h)]
+        held = ", ".join(f"a {type(h).__name__} ({reprlib.repr(h)})" for h in holders[:3]) or "an unknown object"
+        lines.append(f"  {tracer!r}{_origin(tracer)} is held by {held}")
+    raise Exception(
+        f"Leaked trace {type(trace).__name__}: {len(found)} of its values outlive it:\n"
+        + "\n".join(lines)
+        + "\nReturn what is needed afterwards from the function instead of storing it."
+    )
+
+
 # ---- where an equation was written -----------------------------------------------------------------------------------
 
 _getframe = sys._getframe
@@ -258,9 +283,6 @@ class Stage(Trace):
             return Literal(x if isinstance(x, np.generic) else np.asarray(x, aval.dtype)[()], aval)
         if x.__class__ is np.ndarray and x.ndim == 0:
             return Literal(x, avals.operand_type(x))
-        if x.__class__ is np.ndarray and not x.ndim:  # unlike a scalar, an array without axes decides the weak type
-            aval = avals.typeof(x)
-            return Literal(np.asarray(x, aval.dtype), aval)
         found = self.constants.get(id(x))
         if found is None:
             if isinstance(x, Tracer) and x.owner.done:
@@ -307,9 +329,13 @@ def stage(
     trace = Stage(name, names)
     try:
         outs = run_under(trace, fun, *[trace.input(t) for t in types])
-        return trace.finish(outs)
+        made = trace.finish(outs)
     finally:
         trace.done = True
+    if config.check_tracer_leaks.value:
+        del outs
+        check_leaks(trace)
+    return made
 
 
 def close(jaxpr: Jaxpr) -> Jaxpr:

@@ -18,8 +18,9 @@ from morphax.ops import elementwise as ew
 from morphax.ops import family, structure
 from morphax.ops import indexing as ops
 from morphax.runtime import array as arrays
+from morphax.runtime import eager
 from morphax.runtime.jit import program
-from morphax.support import config, dtypes, errors
+from morphax.support import config, dtypes, errors, tracebacks
 
 typeof = avals.operand_type
 Mode = ops.GatherScatterMode
@@ -254,9 +255,7 @@ def _listed(name: str, part: Any, parts: Sequence[Any]) -> Any:
     try:
         array = np.asarray(part)
     except errors.TracerArrayConversionError:
-        from morphax.numpy.creation import asarray  # entries that are traced are stacked
-
-        return asarray(part)
+        return creation.asarray(part)  # entries that are traced are stacked
     if array.dtype == object:
         raise ValueError(
             f"{name}: {part!r:.60} in {_shown(parts)} is no array of ints or bools. Give one axis its own entry of the "
@@ -523,28 +522,36 @@ _first_of: dict[tuple[int, ...], Window] = {}
 
 def getitem(self: Any, idx: Any, /) -> Any:
     """self[idx]."""
-    x, index = self, idx
-    aval = x.aval
-    shape = aval.shape
-    if current.trace is not _outside or aval.dtype.__class__ is dtypes.KeyDType:
+    try:
+        x, index = self, idx
+        aval = x.aval
+        shape = aval.shape
+        if current.trace is not _outside or aval.dtype.__class__ is dtypes.KeyDType:
+            plan, given = read("getitem", shape, index, True)
+            return _take.__wrapped__(x, given, plan, PLAIN)
+        if index.__class__ is int and shape and shape[0] > 1:  # the commonest index: 1 us less than the general way
+            size = shape[0]
+            if -size <= index < size:
+                window = _first_of.get(shape)
+                if window is None:
+                    window = _kept(_first_of, shape, window_of, (1, *shape[1:]), (0,), ())
+                return _compiled_window(x, (index if index >= 0 else index + size,), window)
         plan, given = read("getitem", shape, index, True)
-        return _take.__wrapped__(x, given, plan, PLAIN)
-    if index.__class__ is int and shape and shape[0] > 1:  # the commonest index: 1 us less than the general way
-        size = shape[0]
-        if -size <= index < size:
-            window = _first_of.get(shape)
-            if window is None:
-                window = _kept(_first_of, shape, window_of, (1, *shape[1:]), (0,), ())
-            return _compiled_window(x, (index if index >= 0 else index + size,), window)
-    plan, given = read("getitem", shape, index, True)
-    if plan.window is not None:
-        starts, window = plan.window
-        if not window.dropped and not window.new and window.sizes == shape:
-            return x
-        return _compiled_window(x, starts, window)
-    if given:
-        given = [checked_index("getitem", shape, d, i) for d, i in with_axes(plan, given)]
-    return _take.compiled(x, given, plan, PLAIN)
+        if plan.window is not None:
+            starts, window = plan.window
+            if not window.dropped and not window.new and window.sizes == shape:
+                return x
+            return _compiled_window(x, starts, window)
+        if given:
+            given = [checked_index("getitem", shape, d, i) for d, i in with_axes(plan, given)]
+        return _take.compiled(x, given, plan, PLAIN)
+    except Exception as error:
+        try:
+            eager.explain(error, self)
+        except RuntimeError as better:
+            tracebacks.clean(better)
+            raise
+        raise
 
 
 def with_axes(plan: Plan, given: Sequence[Any]) -> list[tuple[int, Any]]:

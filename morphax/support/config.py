@@ -480,6 +480,32 @@ jax2tf_default_native_serialization = _flag("jax2tf_default_native_serialization
 # fmt: on
 
 
+def without_jit(disable: bool = True) -> contextlib.AbstractContextManager[None]:
+    """A context in which jitted functions and control flow run operation by operation, as plain Python would.
+
+    >>> import morphax
+    >>> with morphax.disable_jit():
+    ...     print(morphax.jit(lambda x: x + 1)(1))
+    2
+    """
+    return disable_jit(disable)
+
+
+def checking_leaks() -> contextlib.AbstractContextManager[None]:
+    """A context in which a traced value that outlives its function raises as soon as the function ends.
+
+    >>> import morphax
+    >>> held = []
+    >>> with checking_leaks():
+    ...     morphax.jit(held.append)(1.0)
+    Traceback (most recent call last):
+        ...
+    Exception: Leaked trace Stage: 1 of its values outlive it:
+      ...
+    """
+    return check_tracer_leaks(True)
+
+
 class Config:
     """The flags under their public names: read `config.jax_enable_x64`, set with `config.update`."""
 

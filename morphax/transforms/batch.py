@@ -6,9 +6,10 @@ from typing import Any
 from morphax.ir.avals import ShapedArray
 from morphax.ir.current import current
 from morphax.ir.primitive import Primitive
-from morphax.ir.trace import Trace, Tracer, run_under
+from morphax.ir.trace import Trace, Tracer, check_leaks, run_under
 from morphax.ops import elementwise as ew
 from morphax.ops.family import typeof
+from morphax.support import config
 
 
 class BatchTracer(Tracer):
@@ -110,7 +111,11 @@ def batch(
         trace.done = True
         current.axes = outside
     mine = [o.__class__ is BatchTracer and o.owner is trace for o in outs]
-    return [o.val if m else o for o, m in zip(outs, mine, strict=True)], mine
+    values = [o.val if m else o for o, m in zip(outs, mine, strict=True)]
+    if config.check_tracer_leaks.value:
+        del outs, tracers
+        check_leaks(trace)
+    return values, mine
 
 
 def again(

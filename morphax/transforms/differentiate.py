@@ -13,11 +13,11 @@ from morphax.ir.avals import ShapedArray
 from morphax.ir.current import current
 from morphax.ir.jaxpr import Jaxpr, Literal, Var
 from morphax.ir.primitive import ALL, ONE, Primitive
-from morphax.ir.trace import Stage, StageTracer, Trace, Tracer, run_under
+from morphax.ir.trace import Stage, StageTracer, Trace, Tracer, check_leaks, run_under
 from morphax.ops import collectives
 from morphax.ops import elementwise as ew
 from morphax.ops.family import not_linear, scalar, typeof
-from morphax.support import dtypes
+from morphax.support import config, dtypes
 
 is_inexact = dtypes.is_inexact
 
@@ -241,6 +241,9 @@ def jvp(fun: FlatFun, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[
         split = [d.split(o) for o in outs]
     finally:
         d.done = True
+    if config.check_tracer_leaks.value:
+        del duals, outs
+        check_leaks(d)
     return [p for p, _ in split], [t for _, t in split]
 
 
@@ -258,6 +261,9 @@ def linearize(fun: FlatFun, primals: Sequence[Any], active: Sequence[bool]) -> t
     finally:
         d.done = True
         tape.done = True
+    if config.check_tracer_leaks.value:
+        del duals, outs
+        check_leaks(d)
     return [p for p, _ in split], [t for _, t in split], tape
 
 

@@ -189,7 +189,6 @@ def test_gradients_of_changes():
     ("index", "error", "words"),
     [
         ([0, 1], TypeError, "non-tuple sequence.*jnp.array"),
-        ((0, [1]), TypeError, "non-tuple sequence"),
         ("a", TypeError, "cannot be an index"),
         (1.5, TypeError, "cannot be an index"),
         (np.array([1.5]), TypeError, "integer or boolean type"),
@@ -237,3 +236,29 @@ def test_iteration_and_length():
     assert (a.item(), b.item()) == (1, 2)
     with pytest.raises(TypeError, match="0-d"):
         iter(jnp.float32(1))
+
+
+@pytest.mark.parametrize(
+    "index",
+    [
+        (slice(None), [0, 2]),
+        ([0, 1], [1, 2]),
+        (slice(None), (0, -1)),
+        ([True, False, True],),
+        (Ellipsis, [[0], [1]]),
+        (0, []),
+    ],
+)
+def test_lists_inside_a_tuple_are_arrays(index):
+    x = np.arange(12).reshape(3, 4)
+    np.testing.assert_array_equal(jnp.array(x)[index], x[index])
+    changed = x.copy()
+    changed[index] = -1
+    np.testing.assert_array_equal(jnp.array(x).at[index].set(-1), changed)
+
+
+def test_lists_alone_are_refused():
+    with pytest.raises(TypeError, match="non-tuple sequence"):
+        jnp.arange(3)[[0, 2]]
+    with pytest.raises(ValueError, match="no array of ints or bools"):
+        jnp.ones((3, 4))[:, [0, None]]
