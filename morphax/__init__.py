@@ -33,6 +33,8 @@ if TYPE_CHECKING:
     from morphax.control.checkpoint import checkpoint
     from morphax.control.checkpoint import checkpoint as remat
     from morphax.control.custom import custom_gradient, custom_jvp, custom_vjp
+    from morphax.control.jacobians import hessian, jacfwd, jacrev
+    from morphax.control.jacobians import jacrev as jacobian
     from morphax.control.policies import checkpoint_policies
     from morphax.control.shard_map import shard_map, smap
     from morphax.environment import clear_caches, print_environment_info
@@ -52,6 +54,7 @@ if TYPE_CHECKING:
         process_index,
     )
     from morphax.runtime.jit import jit
+    from morphax.runtime.passes import fwd_and_bwd
     from morphax.runtime.place import block_until_ready, copy_to_host_async, device_get, device_put, live_arrays, typeof
     from morphax.runtime.shardings import NamedSharding, make_mesh
     from morphax.support.config import config
@@ -61,9 +64,6 @@ if TYPE_CHECKING:
         ensure_compile_time_eval,
         eval_shape,
         grad,
-        hessian,
-        jacfwd,
-        jacrev,
         jvp,
         linear_transpose,
         linearize,
@@ -73,9 +73,6 @@ if TYPE_CHECKING:
         value_and_grad,
         vjp,
         vmap,
-    )
-    from morphax.transforms.api import (
-        jacrev as jacobian,
     )
 
 # Where each public name is defined. Modules are loaded when a name is first asked for: that halves the import time of
@@ -87,7 +84,7 @@ _NAMES: dict[str, tuple[str, str]] = {
     **{
         name: (_API, name)
         for name in (
-            "closure_convert", "ensure_compile_time_eval", "eval_shape", "grad", "hessian", "jacfwd", "jacrev", "jvp",
+            "closure_convert", "ensure_compile_time_eval", "eval_shape", "grad", "jvp",
             "linear_transpose", "linearize", "make_jaxpr", "named_call", "named_scope", "value_and_grad", "vjp", "vmap",
         )
     },
@@ -121,9 +118,11 @@ _NAMES: dict[str, tuple[str, str]] = {
     "clear_caches": ("morphax.environment", "clear_caches"),
     "config": ("morphax.support.config", "config"),
     "float0": ("morphax.support.dtypes", "float0"),
+    "fwd_and_bwd": ("morphax.runtime.passes", "fwd_and_bwd"),
     "host_count": (_BACKEND, "process_count"),
     "host_id": (_BACKEND, "process_index"),
-    "jacobian": (_API, "jacrev"),
+    **{name: ("morphax.control.jacobians", name) for name in ("hessian", "jacfwd", "jacrev")},
+    "jacobian": ("morphax.control.jacobians", "jacrev"),
     "jit": ("morphax.runtime.jit", "jit"),
     "print_environment_info": ("morphax.environment", "print_environment_info"),
     "remat": ("morphax.control.checkpoint", "checkpoint"),

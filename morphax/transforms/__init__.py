@@ -1,1 +1,1 @@
-"""Transforms on traces. Lowest first: differentiate, batch, jaxprs, flat, api."""
+"""Transforms on traces. Lowest first: differentiate, batch, jaxprs, flat, api, sparse."""

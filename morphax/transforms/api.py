@@ -1,4 +1,4 @@
-"""The public transforms of functions: grad, jvp, vjp, linearize, vmap, Jacobians, and tracing to jaxprs."""
+"""The public transforms of functions: grad, jvp, vjp, linearize, vmap, and tracing to jaxprs."""
 
 import functools
 from collections.abc import Callable, Sequence
@@ -30,7 +30,7 @@ from morphax.transforms.flat import (
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-def _wrap(fun: Any, made: Any, prefix: str) -> Any:
+def named_after(fun: Any, made: Any, prefix: str) -> Any:
     """`made` with the name, documentation and signature of `fun`."""
     functools.update_wrapper(made, fun, assigned=("__module__", "__doc__", "__annotations__"), updated=())
     made.__name__ = f"{prefix}_{name_of(fun)}" if prefix else name_of(fun)
@@ -48,10 +48,16 @@ def as_array(x: Any) -> Any:
     return ew.broadcast_in_dim(x, shape=shape, broadcast_dimensions=tuple(range(len(shape))), sharding=None)
 
 
+def _auxiliary(flat: FlatFun, leaves: Sequence[Any]) -> Any:
+    """The second output of a function with `has_aux`, its numbers as arrays."""
+    return tree.unflatten(flat.aux_tree, [as_array(x) for x in leaves])
+
+
 # ---- reverse mode ----------------------------------------------------------------------------------------------------
 
 
-def _positions(api: str, fun: Any, argnums: int | Sequence[int], count: int) -> tuple[int, ...]:
+def argument_positions(api: str, fun: Any, argnums: int | Sequence[int], count: int) -> tuple[int, ...]:
+    """`argnums` as positions in [0, count)."""
     nums = (argnums,) if isinstance(argnums, int) else tuple(argnums)
     for n in nums:
         if not -count <= n < count:
@@ -62,7 +68,8 @@ def _positions(api: str, fun: Any, argnums: int | Sequence[int], count: int) -> 
     return tuple([n % count for n in nums])
 
 
-def _check_argnums(api: str, argnums: Any) -> None:
+def check_argnums(api: str, argnums: Any) -> None:
+    """Refuse what is not an int or a sequence of ints."""
     ok = isinstance(argnums, (int, np.integer)) or (
         isinstance(argnums, (tuple, list)) and all(isinstance(n, (int, np.integer)) for n in argnums)
     )
@@ -70,7 +77,8 @@ def _check_argnums(api: str, argnums: Any) -> None:
         raise TypeError(f"{api}: argnums must be an int or a sequence of ints; it is {argnums!r}.")
 
 
-def _check_input(api: str, aval: avals.ShapedArray, holomorphic: bool, allow_int: bool, where: str) -> None:
+def check_input(api: str, aval: avals.ShapedArray, holomorphic: bool, allow_int: bool, where: str) -> None:
+    """Refuse arguments of types that have no derivative of the kind that is asked for."""
     dtype = aval.dtype
     if holomorphic:
         if not dtypes.is_complex(dtype):
@@ -116,9 +124,9 @@ def _reverse(
     leaves, in_tree = tree.flatten(chosen)
     types = []
     for k, leaf in enumerate(leaves):
-        aval = check_leaf(api, leaf, lambda: _leaf_name(chosen, nums, k))  # noqa: B023 - called at once
+        aval = check_leaf(api, leaf, lambda: leaf_name(chosen, nums, k))  # noqa: B023 - called at once
         if not dtypes.is_float(aval.dtype) or holo:
-            _check_input(api, aval, holo, allow_int, _leaf_name(chosen, nums, k))
+            check_input(api, aval, holo, allow_int, leaf_name(chosen, nums, k))
         types.append(aval)
 
     def with_others(*selected: Any) -> Any:
@@ -135,7 +143,8 @@ def _reverse(
     return flat, in_tree, outs, tangents, tape, types, active
 
 
-def _leaf_name(chosen: Any, nums: tuple[int, ...], position: int) -> str:
+def leaf_name(chosen: Any, nums: tuple[int, ...], position: int) -> str:
+    """Words for a leaf of the arguments at `nums`, such as args[0]['w']."""
     keys, _ = tree.leaves_with_path(chosen)[position]
     return f"args[{nums[keys[0].idx]}]" + tree.keystr(tuple(keys[1:]))
 
@@ -195,12 +204,12 @@ def _value_and_grad(
     api: str, fun: Any, argnums: Any, has_aux: bool, holomorphic: bool, allow_int: bool, reduce_axes: Any
 ) -> Callable[..., Any]:
     check_callable(api, fun)
-    _check_argnums(api, argnums)
+    check_argnums(api, argnums)
     _refuse_reduce_axes(api, reduce_axes)
 
     @api_boundary
     def value_and_grad_fun(*args: Any, **kwargs: Any) -> Any:
-        nums = _positions(api, fun, argnums, len(args))
+        nums = argument_positions(api, fun, argnums, len(args))
         flat, in_tree, outs, tangents, tape, types, active = _reverse(
             api, fun, nums, args, kwargs, has_aux, holomorphic, allow_int
         )
@@ -210,10 +219,10 @@ def _value_and_grad(
         value = as_array(outs[0])
         grads = grads[0] if isinstance(argnums, (int, np.integer)) else grads
         if has_aux:
-            return (value, tree.unflatten(flat.aux_tree, outs[1:])), grads
+            return (value, _auxiliary(flat, outs[1:])), grads
         return value, grads
 
-    return _wrap(fun, value_and_grad_fun, "value_and_grad")
+    return named_after(fun, value_and_grad_fun, "value_and_grad")
 
 
 def _refuse_reduce_axes(api: str, reduce_axes: Any) -> None:
@@ -250,7 +259,7 @@ def grad(
         value, grads = both(*args, **kwargs)
         return (grads, value[1]) if has_aux else grads
 
-    return _wrap(fun, grad_fun, "grad")
+    return named_after(fun, grad_fun, "grad")
 
 
 def vjp(fun: Callable[..., Any], *primals: Any, has_aux: bool = False, reduce_axes: Sequence[Any] = ()) -> Any:
@@ -290,7 +299,7 @@ def _vjp(fun: Any, primals: tuple[Any, ...], has_aux: bool) -> Any:
     )  # fmt: skip
     pullback = tree.Partial(plan, residuals)
     out = tree.unflatten(flat.out_tree, [as_array(o) for o in results])
-    return (out, pullback, tree.unflatten(flat.aux_tree, aux)) if has_aux else (out, pullback)
+    return (out, pullback, _auxiliary(flat, aux)) if has_aux else (out, pullback)
 
 
 class _Pullback:
@@ -404,7 +413,7 @@ def jvp(fun: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any]
     count = flat.out_count
     results = tree.unflatten(flat.out_tree, [as_array(o) for o in outs[:count]])
     derivatives = tree.unflatten(flat.out_tree, _full_tangents(outs[:count], out_tangents[:count]))
-    return (results, derivatives, tree.unflatten(flat.aux_tree, outs[count:])) if has_aux else (results, derivatives)
+    return (results, derivatives, _auxiliary(flat, outs[count:])) if has_aux else (results, derivatives)
 
 
 def _check_tangent(api: str, x: Any, t: Any) -> Any:
@@ -474,7 +483,7 @@ def linearize(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> 
         return tree.unflatten(flat.out_tree, _full_tangents([_Typed(a) for a in out_types], full))
 
     out = tree.unflatten(flat.out_tree, [as_array(o) for o in results])
-    return (out, derivative, tree.unflatten(flat.aux_tree, outs[count:])) if has_aux else (out, derivative)
+    return (out, derivative, _auxiliary(flat, outs[count:])) if has_aux else (out, derivative)
 
 
 class _Typed:
@@ -531,176 +540,6 @@ def linear_transpose(fun: Callable[..., Any], *primals: Any, reduce_axes: Sequen
         return plan(residuals, ct)
 
     return transposed
-
-
-# ---- Jacobians -------------------------------------------------------------------------------------------------------
-
-
-def _basis(types: Sequence[avals.ShapedArray]) -> list[Any]:
-    """The standard basis of the space of all inputs together, one array of shape (total, *shape) for each."""
-    total = sum(a.size for a in types)
-    basis, start = [], 0
-    for a in types:
-        block = np.zeros((total, a.size), a.dtype)
-        block[start : start + a.size] = np.eye(a.size, dtype=a.dtype)
-        basis.append(block.reshape(total, *a.shape))
-        start += a.size
-    return basis
-
-
-def _along_basis(fun: Callable[..., Any], types: Sequence[avals.ShapedArray]) -> Any:
-    """`fun`, which returns (constant, direction, *constants), for each vector of the standard basis.
-
-    The second part of the result has the number of the basis vector as its first axis.
-    """
-    basis = _basis(types)
-    total = sum(a.size for a in types)
-    flat = FlatFun(fun, tree.structure((tuple(basis), {})), "jacobian")
-    outs, mapped = batching.batch(flat, basis, [True] * len(basis), total)
-    pairs = tree.unflatten(flat.out_tree, list(zip(outs, mapped, strict=True)))
-    is_pair = lambda p: type(p) is tuple and len(p) == 2 and type(p[1]) is bool  # noqa: E731 - said once, used twice
-    constant, direction, *rest = pairs
-    direction = tree.map(lambda p: p[0] if p[1] else batching.batched(p[0], total), direction, is_leaf=is_pair)
-    constants = tree.map(lambda p: p[0], (constant, rest), is_leaf=is_pair)
-    return constants[0], direction, *constants[1]
-
-
-def _selected(api: str, fun: Any, argnums: Any, args: Any, kwargs: Any, holomorphic: bool, allow_int: bool) -> Any:
-    nums = _positions(api, fun, argnums, len(args))
-    chosen = tuple([args[n] for n in nums])
-
-    def of_chosen(*selected: Any) -> Any:
-        merged = list(args)
-        for n, value in zip(nums, selected, strict=True):
-            merged[n] = value
-        return fun(*merged, **kwargs)
-
-    of_chosen.__name__ = name_of(fun)
-    for k, leaf in enumerate(tree.leaves(chosen)):
-        aval = check_leaf(api, leaf, lambda: _leaf_name(chosen, nums, k))  # noqa: B023 - called at once
-        _check_input(api, aval, holomorphic, allow_int, _leaf_name(chosen, nums, k))
-    return of_chosen, chosen
-
-
-def _check_jacobian_output(api: str, fun: Any, out: Any, holomorphic: bool) -> None:
-    for leaf in tree.leaves(out):
-        aval = avals.typeof(leaf)
-        if holomorphic != dtypes.is_complex(aval.dtype) or not dtypes.is_inexact(aval.dtype):
-            kind = "complex" if holomorphic else "real floating point"
-            raise TypeError(
-                f"{api}: outputs must be {kind} with holomorphic={holomorphic}; {name_of(fun)} returned {aval}."
-            )
-
-
-def jacfwd(
-    fun: Callable[..., Any], argnums: int | Sequence[int] = 0, has_aux: bool = False, holomorphic: bool = False
-) -> Callable[..., Any]:
-    """The Jacobian of `fun`, column by column, by forward mode: best for more outputs than inputs.
-
-    Returns:
-        A function of the same arguments. Each leaf of the output's structure holds the structure of the argument, of
-        arrays of shape (*output shape, *input shape); with `has_aux`, (Jacobian, aux).
-
-    >>> from morphax import numpy as jnp
-    >>> jacfwd(lambda x: x**2)(jnp.array([1.0, 2.0])).tolist()
-    [[2.0, 0.0], [0.0, 4.0]]
-    """
-    check_callable("jacfwd", fun)
-    _check_argnums("jacfwd", argnums)
-
-    @api_boundary
-    def jacobian_fun(*args: Any, **kwargs: Any) -> Any:
-        of_chosen, chosen = _selected("jacfwd", fun, argnums, args, kwargs, holomorphic, False)
-        leaves, in_tree = tree.flatten(chosen)
-        types = [avals.typeof(x) for x in leaves]
-
-        def push(*directions: Any) -> Any:
-            return jvp(of_chosen, chosen, tree.unflatten(in_tree, directions), has_aux=has_aux)
-
-        out, columns, *aux = _along_basis(push, types)
-        columns = tree.map(lambda c: structure.move_axis(c, 0, -1), columns)
-        _check_jacobian_output("jacfwd", fun, out, holomorphic)
-        single = isinstance(argnums, (int, np.integer))
-        jacobian = tree.map(lambda c: _split_last(c, types, in_tree, single), columns)
-        return (jacobian, aux[0]) if has_aux else jacobian
-
-    return _wrap(fun, jacobian_fun, "jacfwd")
-
-
-def jacrev(
-    fun: Callable[..., Any],
-    argnums: int | Sequence[int] = 0,
-    has_aux: bool = False,
-    holomorphic: bool = False,
-    allow_int: bool = False,
-) -> Callable[..., Any]:
-    """The Jacobian of `fun`, row by row, by reverse mode: best for more inputs than outputs.
-
-    Returns:
-        As `jacfwd`.
-
-    >>> from morphax import numpy as jnp
-    >>> jacrev(lambda x: x**2)(jnp.array([1.0, 2.0])).tolist()
-    [[2.0, 0.0], [0.0, 4.0]]
-    """
-    check_callable("jacrev", fun)
-    _check_argnums("jacrev", argnums)
-
-    @api_boundary
-    def jacobian_fun(*args: Any, **kwargs: Any) -> Any:
-        of_chosen, chosen = _selected("jacrev", fun, argnums, args, kwargs, holomorphic, allow_int)
-        out, pullback, *aux = vjp(of_chosen, *chosen, has_aux=has_aux)
-        _check_jacobian_output("jacrev", fun, out, holomorphic)
-        leaves, out_tree = tree.flatten(out)
-        types = [avals.typeof(x) for x in leaves]
-        (rows,) = _along_basis(lambda *cts: (None, pullback(tree.unflatten(out_tree, cts))), types)[1:]
-        rows = rows[0] if isinstance(argnums, (int, np.integer)) else rows
-        row_leaves, row_tree = tree.flatten(rows)
-        pieces = [_split_first(r, types) for r in row_leaves]
-        jacobian = tree.unflatten(
-            out_tree, [tree.unflatten(row_tree, [p[k] for p in pieces]) for k in range(len(types))]
-        )
-        return (jacobian, aux[0]) if has_aux else jacobian
-
-    return _wrap(fun, jacobian_fun, "jacrev")
-
-
-def _split_last(columns: Any, types: Sequence[avals.ShapedArray], in_tree: Any, single: bool) -> Any:
-    shape = avals.typeof(columns).shape[:-1]
-    pieces, start = [], 0
-    for a in types:
-        piece = structure.slice_axis(columns, start, start + a.size, len(shape))
-        pieces.append(structure.reshape_to(piece, (*shape, *a.shape)))
-        start += a.size
-    parts = tree.unflatten(in_tree, pieces)
-    return parts[0] if single else parts
-
-
-def _split_first(rows: Any, types: Sequence[avals.ShapedArray]) -> list[Any]:
-    shape = avals.typeof(rows).shape[1:]
-    pieces, start = [], 0
-    for a in types:
-        piece = structure.slice_axis(rows, start, start + a.size, 0)
-        pieces.append(structure.reshape_to(piece, (*a.shape, *shape)))
-        start += a.size
-    return pieces
-
-
-def hessian(
-    fun: Callable[..., Any], argnums: int | Sequence[int] = 0, has_aux: bool = False, holomorphic: bool = False
-) -> Callable[..., Any]:
-    """The Hessian of `fun`: forward mode over reverse mode.
-
-    Returns:
-        A function of the same arguments: arrays of shape (*output shape, *input shape, *input shape) in the structure
-        of the argument twice over; with `has_aux`, (Hessian, aux).
-
-    >>> from morphax import numpy as jnp
-    >>> hessian(lambda x: (x**3).sum())(jnp.array([1.0, 2.0])).tolist()
-    [[6.0, 0.0], [0.0, 12.0]]
-    """
-    inner = jacrev(fun, argnums, has_aux=has_aux, holomorphic=holomorphic)
-    return jacfwd(inner, argnums, has_aux=has_aux, holomorphic=holomorphic)
 
 
 # ---- vmap ------------------------------------------------------------------------------------------------------------
@@ -772,7 +611,7 @@ def vmap(
             [_place_batch(fun, o, b, a, size) for o, b, a in zip(outs, batched, targets, strict=True)],
         )
 
-    return _wrap(fun, vmap_fun, "")
+    return named_after(fun, vmap_fun, "")
 
 
 def _check_axes(what: str, axes: Any) -> None:
@@ -867,7 +706,7 @@ def make_jaxpr(
             return closed, tree.unflatten(out_tree, structs)
         return closed
 
-    return _wrap(fun, make, "make_jaxpr")
+    return named_after(fun, make, "make_jaxpr")
 
 
 def trace_to_jaxpr(
