@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from morphax.nn import activations
-from morphax.numpy import creation, promotion, reductions, shapes, sorting
+from morphax.numpy import creation, promotion, shapes, sorting
 from morphax.numpy.einsum import einsum  # by name: the function `einsum` hides its module
 from morphax.ops import contract
 from morphax.ops import elementwise as ew

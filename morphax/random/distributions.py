@@ -152,11 +152,11 @@ def gumbel(key: Any, shape: Any = (), dtype: Any = None, mode: str | None = None
 # ---- with parameters -------------------------------------------------------------------------------------------------
 
 
-def _optional(shape: Any) -> tuple[int, ...] | None:
+def optional(shape: Any) -> tuple[int, ...] | None:
     return None if shape is None else draws.as_shape(shape)
 
 
-def _with_parameters(name: str) -> Callable[..., Any]:
+def with_parameters(name: str) -> Callable[..., Any]:
     """Decorator for (key, *parameters, shape, dtype): parameters arrive as operands of `dtype`, each a scalar or
     broadcast to the shape of the result."""
 
@@ -173,7 +173,7 @@ def _with_parameters(name: str) -> Callable[..., Any]:
     return decorate
 
 
-@_with_parameters("truncated_normal")
+@with_parameters("truncated_normal")
 def _truncated_normal(key: Any, lower: Any, upper: Any, *, shape: tuple[int, ...], dtype: np.dtype) -> Any:
     root = family.scalar(math.sqrt(2), dtype)
     ends = [special.erf(ew.div(x, root)) for x in (lower, upper)]
@@ -205,10 +205,10 @@ def truncated_normal(
     """
     draws.unplaced("truncated_normal", out_sharding)
     named = draws.float_dtype("truncated_normal", dtype)
-    return _truncated_normal(key, lower, upper, shape=_optional(shape), dtype=named)
+    return _truncated_normal(key, lower, upper, shape=optional(shape), dtype=named)
 
 
-@_with_parameters("pareto")
+@with_parameters("pareto")
 def _pareto(key: Any, b: Any, *, shape: tuple[int, ...], dtype: np.dtype) -> Any:
     return ew.exp(ew.div(exponential_of(key, shape, dtype), b))
 
@@ -223,10 +223,10 @@ def pareto(key: Any, b: Any, shape: Any = None, dtype: Any = None, *, out_shardi
         dtype: a float dtype; the default float for None.
     """
     draws.unplaced("pareto", out_sharding)
-    return _pareto(key, b, shape=_optional(shape), dtype=draws.float_dtype("pareto", dtype))
+    return _pareto(key, b, shape=optional(shape), dtype=draws.float_dtype("pareto", dtype))
 
 
-@_with_parameters("rayleigh")
+@with_parameters("rayleigh")
 def _rayleigh(key: Any, scale: Any, *, shape: tuple[int, ...], dtype: np.dtype) -> Any:
     log_u = ew.log(draws.unit(key, shape, dtype))
     return ew.mul(scale, ew.sqrt(ew.mul(log_u, family.scalar(-2, dtype))))
@@ -242,10 +242,10 @@ def rayleigh(key: Any, scale: Any, shape: Any = None, dtype: Any = None, *, out_
         dtype: a float dtype; the default float for None.
     """
     draws.unplaced("rayleigh", out_sharding)
-    return _rayleigh(key, scale, shape=_optional(shape), dtype=draws.float_dtype("rayleigh", dtype))
+    return _rayleigh(key, scale, shape=optional(shape), dtype=draws.float_dtype("rayleigh", dtype))
 
 
-@_with_parameters("weibull_min")
+@with_parameters("weibull_min")
 def _weibull_min(key: Any, scale: Any, concentration: Any, *, shape: tuple[int, ...], dtype: np.dtype) -> Any:
     power = draws.filled(ew.div(family.scalar(1, dtype), concentration), shape)
     return ew.mul(ew.pow(exponential_of(key, shape, dtype), power), scale)
@@ -265,7 +265,7 @@ def weibull_min(key: Any, scale: Any, concentration: Any, shape: Any = (), dtype
     return _weibull_min(key, scale, concentration, shape=draws.as_shape(shape), dtype=named)
 
 
-@_with_parameters("double_sided_maxwell")
+@with_parameters("double_sided_maxwell")
 def _double_sided_maxwell(key: Any, loc: Any, scale: Any, *, shape: tuple[int, ...], dtype: np.dtype) -> Any:
     length_key, sign_key = draws.keys_of(key, 2)
     signs = rademacher_of(sign_key, shape, dtype)
@@ -286,7 +286,7 @@ def double_sided_maxwell(key: Any, loc: Any, scale: Any, shape: Any = (), dtype:
     return _double_sided_maxwell(key, loc, scale, shape=draws.as_shape(shape), dtype=named)
 
 
-@_with_parameters("triangular")
+@with_parameters("triangular")
 def _triangular(key: Any, left: Any, mode: Any, right: Any, *, shape: tuple[int, ...], dtype: np.dtype) -> Any:
     width = ew.sub(right, left)
     turn = draws.filled(ew.div(ew.sub(mode, left), width), shape)
@@ -311,10 +311,10 @@ def triangular(
     """
     draws.unplaced("triangular", out_sharding)
     named = draws.float_dtype("triangular", dtype)
-    return _triangular(key, left, mode, right, shape=_optional(shape), dtype=named)
+    return _triangular(key, left, mode, right, shape=optional(shape), dtype=named)
 
 
-@_with_parameters("lognormal")
+@with_parameters("lognormal")
 def _lognormal(key: Any, sigma: Any, *, shape: tuple[int, ...], dtype: np.dtype) -> Any:
     return ew.exp(ew.mul(draws.standard_normal(key, shape, dtype), sigma))
 
@@ -332,10 +332,10 @@ def lognormal(key: Any, sigma: Any = _ONE, shape: Any = None, dtype: Any = None,
         dtype: a float dtype; the default float for None.
     """
     draws.unplaced("lognormal", out_sharding)
-    return _lognormal(key, sigma, shape=_optional(shape), dtype=draws.float_dtype("lognormal", dtype))
+    return _lognormal(key, sigma, shape=optional(shape), dtype=draws.float_dtype("lognormal", dtype))
 
 
-@_with_parameters("wald")
+@with_parameters("wald")
 def _wald(key: Any, mean: Any, *, shape: tuple[int, ...], dtype: np.dtype) -> Any:
     normal_key, choice_key = draws.keys_of(key, 2)
     mean = mean if family.typeof(mean).shape == shape else ew.full(shape, mean)
@@ -362,7 +362,7 @@ def wald(key: Any, mean: Any, shape: Any = None, dtype: Any = None, *, out_shard
         dtype: a float dtype; the default float for None.
     """
     draws.unplaced("wald", out_sharding)
-    return _wald(key, mean, shape=_optional(shape), dtype=draws.float_dtype("wald", dtype))
+    return _wald(key, mean, shape=optional(shape), dtype=draws.float_dtype("wald", dtype))
 
 
 # ---- bools and integers ----------------------------------------------------------------------------------------------
@@ -402,7 +402,7 @@ def bernoulli(key: Any, p: Any = 0.5, shape: Any = None, mode: str = "low", *, o
     (2, 3)
     """
     draws.unplaced("bernoulli", out_sharding)
-    return _bernoulli("bernoulli", key, p, shape=_optional(shape), mode=gumbel_mode("bernoulli", mode))
+    return _bernoulli("bernoulli", key, p, shape=optional(shape), mode=gumbel_mode("bernoulli", mode))
 
 
 def rademacher_of(key: Any, shape: tuple[int, ...], dtype: np.dtype) -> Any:
@@ -454,4 +454,4 @@ def geometric(key: Any, p: Any, shape: Any = None, dtype: Any = None, *, out_sha
         ValueError: another dtype.
     """
     draws.unplaced("geometric", out_sharding)
-    return _geometric("geometric", key, p, shape=_optional(shape), dtype=draws.int_dtype("geometric", dtype))
+    return _geometric("geometric", key, p, shape=optional(shape), dtype=draws.int_dtype("geometric", dtype))

@@ -27,11 +27,6 @@ _EXACT = (
     "categorical",
 )
 _ULPS = 8
-# Distributions of a later issue: they need loops or linear algebra.
-_LATER = frozenset(
-    "gamma loggamma beta dirichlet chisquare t f generalized_normal ball orthogonal poisson binomial multinomial "
-    "multivariate_normal".split()
-)
 
 
 def _name(record):
@@ -70,7 +65,7 @@ def _ulps(found, expected):
     return float(np.max(np.abs(found.astype(wide) - expected.astype(wide)) / unit, initial=0.0))
 
 
-@pytest.mark.parametrize("record", [r for r in _RECORDS if _name(r) not in _LATER], ids=_named)
+@pytest.mark.parametrize("record", _RECORDS, ids=_named)
 def test_draws_are_those_of_jax(record):
     if "error" in record:
         if "randint" in record["call"]:

@@ -45,6 +45,20 @@ CONTINUOUS = {
         lambda k, s: random.double_sided_maxwell(k, 0.0, 1.0, s),
         lambda x: (1 + np.sign(x) * scipy.stats.maxwell().cdf(np.abs(x))) / 2,
     ),
+    "gamma": (lambda k, s: random.gamma(k, 2.5, s), scipy.stats.gamma(2.5).cdf),
+    "gamma small": (lambda k, s: random.gamma(k, 0.3, s), scipy.stats.gamma(0.3).cdf),
+    "loggamma": (lambda k, s: random.loggamma(k, 0.1, s), scipy.stats.loggamma(0.1).cdf),
+    "beta": (lambda k, s: random.beta(k, 0.5, 2.0, s), scipy.stats.beta(0.5, 2).cdf),
+    "chisquare": (lambda k, s: random.chisquare(k, 3.0, s), scipy.stats.chi2(3).cdf),
+    "f": (lambda k, s: random.f(k, 5.0, 7.0, s), scipy.stats.f(5, 7).cdf),
+    "t": (lambda k, s: random.t(k, 4.0, s), scipy.stats.t(4).cdf),
+    "generalized_normal": (lambda k, s: random.generalized_normal(k, 1.5, s), scipy.stats.gennorm(1.5).cdf),
+    "dirichlet": (lambda k, s: random.dirichlet(k, np.array([1.0, 2.0, 3.0]), s)[..., 1], scipy.stats.beta(2, 4).cdf),
+    "multivariate_normal": (
+        lambda k, s: random.multivariate_normal(k, np.ones(2), np.array([[2.0, 1.0], [1.0, 4.0]]), s)[..., 1],
+        scipy.stats.norm(1, 2).cdf,
+    ),
+    "ball": (lambda k, s: (random.ball(k, 3, shape=s) ** 2).sum(-1) ** 1.5, scipy.stats.uniform().cdf),
 }
 # name -> (draw, probabilities of its values)
 DISCRETE = {
@@ -62,7 +76,9 @@ DISCRETE = {
         lambda k, s: random.categorical(k, np.log(np.array([0.1, 0.2, 0.7])), shape=s),
         dict(enumerate((0.1, 0.2, 0.7))),
     ),
+    "binomial": (lambda k, s: random.binomial(k, 3, 0.7, s), dict(enumerate(scipy.stats.binom(3, 0.7).pmf(range(4))))),
 }
+GAMMAS = ("gamma", "gamma small", "loggamma", "beta", "chisquare", "f", "t", "generalized_normal", "dirichlet", "ball")
 EVERY = {name: row[0] for name, row in (CONTINUOUS | DISCRETE).items()}
 
 
@@ -96,7 +112,11 @@ def test_jit_and_vmap_draw_what_eager_calls_draw(name):
     each = [random.wrap_key_data(put(w)) for w in np.asarray(random.key_data(keys))]
     batch = np.asarray(jit(api.vmap(lambda k: draw(k, (7,))))(keys))
     wanted = np.stack([np.asarray(draw(k, (7,))) for k in each])
-    if name == "cauchy":  # XLA computes tan in vectors of eight otherwise than one by one
+    if name in (
+        "cauchy",
+        "multivariate_normal",
+        *GAMMAS,
+    ):  # XLA computes tan in vectors of eight otherwise than one by one
         np.testing.assert_allclose(batch, wanted, rtol=5e-7)
     else:
         np.testing.assert_array_equal(batch, wanted)
@@ -104,7 +124,9 @@ def test_jit_and_vmap_draw_what_eager_calls_draw(name):
 
 @pytest.mark.parametrize("name", EVERY)
 def test_small_draws_are_the_beginning_of_large_ones(name):
-    if name in ("maxwell", "double_sided_maxwell", "gumbel high", "bernoulli high"):
+    if name in ("maxwell", "double_sided_maxwell", "gumbel high", "bernoulli high", "dirichlet", "ball", "binomial"):
+        pytest.skip("draws several numbers for each")
+    if name == "multivariate_normal":
         pytest.skip("draws several numbers for each")
     draw = EVERY[name]
     np.testing.assert_array_equal(np.asarray(draw(KEY, MANY))[:5], draw(KEY, (5,)))
@@ -176,6 +198,130 @@ def test_parameters_broadcast_and_batch():
     np.testing.assert_array_equal(ends(low, high), wanted)
 
 
+# ---- gamma variates and counts ---------------------------------------------------------------------------------------
+
+
+def gamma_quantile_slope(a, x):
+    """d/da of the quantile of x, by differences of the distribution function."""
+    h = 1e-6 * a
+    return -(scipy.stats.gamma.cdf(x, a + h) - scipy.stats.gamma.cdf(x, a - h)) / (2 * h) / scipy.stats.gamma.pdf(x, a)
+
+
+@pytest.mark.parametrize("a", [0.05, 0.5, 1.0, 3.0, 40.0])
+def test_gamma_variates_follow_their_shape(a):
+    with config.enable_x64(True):
+        key = random.key(5)
+        x = np.asarray(random.gamma(key, a, (20,)))
+        slope = np.asarray(api.jacfwd(lambda a: random.gamma(key, a, (20,)))(a))
+        fits = x > 1e-12
+        np.testing.assert_allclose(slope[fits], gamma_quantile_slope(a, x)[fits], rtol=1e-5)
+        log_slope = np.asarray(api.jacfwd(lambda a: random.loggamma(key, a, (20,)))(a))
+        np.testing.assert_allclose(log_slope[fits], (slope / x)[fits], rtol=1e-10)
+        np.testing.assert_allclose(np.exp(random.loggamma(key, a, (20,))), x, rtol=1e-12)
+        reverse = api.grad(lambda a: random.gamma(key, a, (20,)).sum())(a)
+        np.testing.assert_allclose(reverse, slope.sum(), rtol=1e-12)
+
+
+def test_far_logarithms_of_gamma_variates_have_derivatives():
+    with config.enable_x64(True):
+        key = random.key(6)
+        y, slope = api.jvp(lambda a: random.loggamma(key, a, (50,)), (1e-3,), (1.0,))
+        y, slope = np.asarray(y), np.asarray(slope)
+        far = y < -60
+        assert far.any()
+        # There log x = (log u + log Gamma(a + 1)) / a.
+        np.testing.assert_allclose(slope[far], (scipy.special.digamma(1.001) - y[far]) / 1e-3, rtol=1e-10)
+
+
+def test_beta_and_dirichlet_have_derivatives():
+    with config.enable_x64(True):
+        key, a, b = random.key(8), 1.5, 0.7
+        x = random.beta(key, a, b).item()
+        cdf, pdf = scipy.stats.beta.cdf, scipy.stats.beta.pdf
+        # E[x] = a / (a + b): the mean of the derivatives is that of the mean.
+        slopes = np.asarray(api.jacfwd(lambda a: random.beta(key, a, b, (20000,)))(a))
+        assert 0 < cdf(x, a, b) < 1 < pdf(x, a, b) + 1
+        np.testing.assert_allclose(slopes.mean(), b / (a + b) ** 2, rtol=0.05)
+        alpha = np.array([1.0, 2.0, 3.0])
+        jacobian = np.asarray(api.jacrev(lambda v: random.dirichlet(key, v))(alpha))
+        np.testing.assert_allclose(jacobian.sum(0), 0, atol=1e-14)
+
+
+def test_ends_of_gamma_variates():
+    tiny = np.asarray(random.gamma(KEY, 1e-3, MANY))
+    assert tiny.min() > 0
+    parts = np.asarray(random.beta(KEY, 1e-3, 1e-3, MANY))
+    assert 0 < parts.min() <= parts.max() < 1
+    assert np.isfinite(random.loggamma(KEY, 1e-3, MANY)).all()
+    assert random.gamma(KEY, 0.0).item() == 0
+    assert random.loggamma(KEY, 0.0).item() == -np.inf
+    assert np.isnan(random.gamma(KEY, np.array([-1.0, np.nan]))).all()
+
+
+@pytest.mark.parametrize("rate", [0.5, 9.0, 11.0, 200.0])
+def test_poisson(rate):
+    drawn = np.asarray(random.poisson(KEY, rate, MANY))
+    assert drawn.dtype == np.int32
+    low, high = (int(v) for v in scipy.stats.poisson(rate).ppf([0.01, 0.99]))
+    values = np.arange(low, high + 1)
+    p = scipy.stats.poisson(rate).pmf(values)
+    counts = np.array([(drawn == v).sum() for v in values])
+    wanted = np.append(p, 1 - p.sum()) * drawn.size
+    assert scipy.stats.chisquare(np.append(counts, drawn.size - counts.sum()), wanted).pvalue > 1e-3
+
+
+def test_poisson_takes_arrays():
+    drawn = np.asarray(random.poisson(KEY, np.array([0.0, 3.0, 1000.0, -1.0, np.nan]), (100, 5), "int16"))
+    assert drawn.dtype == np.int16
+    assert (drawn[:, 0] == 0).all()
+    assert (drawn[:, 3:] == -1).all()
+    assert abs(drawn[:, 2].mean() - 1000) < 20
+    batch = api.vmap(lambda k, m: random.poisson(k, m, (3,)))(random.split(KEY, 2), put(np.array([2.0, 30.0], "f")))
+    assert batch.shape == (2, 3)
+
+
+@pytest.mark.parametrize(("n", "p"), [(30.0, 0.2), (100.0, 0.4), (1000.0, 0.97), (50.0, 0.5)])
+def test_binomial(n, p):
+    drawn = np.asarray(random.binomial(KEY, n, p, MANY))
+    low, high = (int(v) for v in scipy.stats.binom(n, p).ppf([0.01, 0.99]))
+    values = np.arange(low, high + 1)
+    mass = scipy.stats.binom(n, p).pmf(values)
+    counts = np.array([(drawn == v).sum() for v in values])
+    wanted = np.append(mass, 1 - mass.sum()) * drawn.size
+    assert scipy.stats.chisquare(np.append(counts, drawn.size - counts.sum()), wanted).pvalue > 1e-3
+
+
+def test_ends_of_binomial_numbers():
+    n, p = np.array([10.0, 10, 0, 5, -1, 5, np.nan]), np.array([0.0, 1, 0.5, np.nan, 0.5, 1.5, 0.5])
+    found = np.asarray(random.binomial(KEY, n, p))
+    np.testing.assert_array_equal(found, [0, 10, 0, np.nan, np.nan, np.nan, np.nan])
+    assert random.binomial(KEY, np.inf, 0.5).item() == np.inf
+
+
+def test_multinomial():
+    p = np.array([0.2, 0.3, 0.5, 0.0])
+    drawn = np.asarray(random.multinomial(KEY, 20, p, shape=(2000,)))
+    assert (drawn.sum(-1) == 20).all()
+    assert (drawn[:, 3] == 0).all()
+    np.testing.assert_allclose(drawn.mean(0), 20 * p, atol=0.15)
+
+
+def test_orthogonal_matrices():
+    for n, m, dtype in ((3, None, "float32"), (2, 4, "float32"), (4, 2, "complex64")):
+        q = np.asarray(random.orthogonal(KEY, n, (5,), dtype, m))
+        assert q.shape == (5, n, m or n)
+        product = q @ np.conj(np.swapaxes(q, 1, 2)) if n <= (m or n) else np.conj(np.swapaxes(q, 1, 2)) @ q
+        np.testing.assert_allclose(product, np.broadcast_to(np.eye(product.shape[-1]), product.shape), atol=1e-5)
+
+
+@pytest.mark.parametrize("method", ["cholesky", "svd", "eigh"])
+def test_covariances(method):
+    cov = np.array([[2.0, 1.0], [1.0, 4.0]])
+    drawn = np.asarray(random.multivariate_normal(KEY, np.array([1.0, -1.0]), cov, MANY, method=method))
+    np.testing.assert_allclose(np.cov(drawn.T), cov, atol=0.15)
+    np.testing.assert_allclose(drawn.mean(0), [1, -1], atol=0.05)
+
+
 # ---- orders ----------------------------------------------------------------------------------------------------------
 
 
@@ -227,6 +373,13 @@ def test_categorical_shapes():
 @pytest.mark.parametrize(
     ("call", "exception", "message"),
     [
+        (lambda: random.poisson(KEY, 1.0, (2,), "float32"), ValueError, "dtype argument to `poisson`"),
+        (lambda: random.gamma(KEY, np.ones(3), (2,)), ValueError, "broadcast"),
+        (lambda: random.dirichlet(KEY, 1.0), ValueError, "at least one axis"),
+        (lambda: random.dirichlet(KEY, np.ones((2, 3)), (4,)), ValueError, "broadcast"),
+        (lambda: random.multinomial(KEY, 3, 1.0), ValueError, "at least one axis"),
+        (lambda: random.multivariate_normal(KEY, np.ones(3), np.eye(2)), ValueError, "cov of shape"),
+        (lambda: random.multivariate_normal(KEY, np.ones(2), np.eye(2), method="lu"), ValueError, "'lu'"),
         (lambda: random.normal(KEY, (2,), "int32"), ValueError, "dtype argument to `normal`"),
         (lambda: random.uniform(KEY, (2,), "complex64"), ValueError, "dtype argument to `uniform`"),
         (lambda: random.bits(KEY, (2,), "int32"), ValueError, "dtype argument to `bits`"),
