@@ -612,6 +612,7 @@ class custom_vjp(_Custom):
         self.jvp = jvp
         return jvp
 
+    @api_boundary
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if self.fwd is None or self.bwd is None:
             raise AttributeError(f"no VJP rules were given for {self.__name__}. Call its defvjp.")

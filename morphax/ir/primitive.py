@@ -5,6 +5,7 @@ from typing import Any
 
 from morphax.ir import avals
 from morphax.ir.current import current
+from morphax.support import tracebacks
 
 Rule = Callable[..., Any]
 
@@ -143,8 +144,12 @@ class Primitive:
         registry[name] = self
 
     def __call__(self, *args: Any, **params: Any) -> Any:
-        outs = current.trace.apply(self, args, params)
-        return outs if self.multiple else outs[0]
+        try:
+            outs = current.trace.apply(self, args, params)
+            return outs if self.multiple else outs[0]
+        except Exception as error:
+            tracebacks.clean(error)
+            raise
 
     def bind(self, *args: Any, **params: Any) -> Any:
         """Apply the operation under the current trace."""

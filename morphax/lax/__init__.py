@@ -381,3 +381,6 @@ from morphax.lax.window import (
     select_and_gather_add_p,
     select_and_scatter_add_p,
 )
+from morphax.support import tracebacks as _tracebacks
+
+_tracebacks.bound_functions(globals())

@@ -401,6 +401,7 @@ from morphax.numpy.windows import (
     kaiser,
 )
 from morphax.runtime.array import Array as ndarray
+from morphax.support import tracebacks
 from morphax.support.dtypes import finfo, iinfo, isdtype, promote_types
 
 float4_e2m1fn = scalars.TYPES["float4_e2m1fn"]
@@ -444,4 +445,5 @@ def __getattr__(name: str) -> Any:
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
+tracebacks.bound_functions(globals())
 methods.NAMESPACE.append(sys.modules[__name__])

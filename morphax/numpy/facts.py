@@ -253,7 +253,7 @@ def fromfile(*args: Any, **kwargs: Any) -> Any:
     >>> jnp.fromfile("x")
     Traceback (most recent call last):
       ...
-    NotImplementedError: fromfile: not supported. Read with numpy.fromfile, and convert with jnp.array.
+    NotImplementedError: fromfile: not supported. Read with numpy.fromfile, and convert with jnp.array...
     """
     raise NotImplementedError("fromfile: not supported. Read with numpy.fromfile, and convert with jnp.array.")
 
@@ -265,7 +265,7 @@ def fromiter(*args: Any, **kwargs: Any) -> Any:
     >>> jnp.fromiter(iter([1]), int)
     Traceback (most recent call last):
       ...
-    NotImplementedError: fromiter: not supported. Write jnp.array(list(iterator)).
+    NotImplementedError: fromiter: not supported. Write jnp.array(list(iterator))...
     """
     raise NotImplementedError("fromiter: not supported. Write jnp.array(list(iterator)).")
 

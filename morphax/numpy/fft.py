@@ -14,7 +14,7 @@ from morphax.ops import fft as ops
 from morphax.ops.family import like, typeof
 from morphax.ops.fft import FftType
 from morphax.runtime.jit import program
-from morphax.support import dtypes
+from morphax.support import dtypes, tracebacks
 
 _INVERSE = (FftType.IFFT, FftType.IRFFT)
 _MOST_AXES = 3  # of one operation
@@ -388,3 +388,6 @@ def _shifted(name: str, x: Any, axes: Any, by: Any) -> Any:
     shape = promotion.described(name, x)[2]
     places = promotion.axes_of(name, axes, len(shape))
     return shapes.roll(x, tuple([by(shape[d]) for d in places]), places)
+
+
+tracebacks.bound_functions(globals())

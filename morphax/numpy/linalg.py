@@ -17,7 +17,7 @@ from morphax.ops import elementwise as ew
 from morphax.ops import matrices as mx
 from morphax.ops.family import like, typeof
 from morphax.runtime.jit import program
-from morphax.support import dtypes
+from morphax.support import dtypes, tracebacks
 
 
 class EigResult(NamedTuple):
@@ -996,3 +996,6 @@ def vecdot(
     11
     """
     return _vecdot(x1, x2, axis=axis, precision=precision, preferred_element_type=preferred_element_type)
+
+
+tracebacks.bound_functions(globals())

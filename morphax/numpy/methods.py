@@ -13,7 +13,9 @@ from morphax.numpy import creation, indexing, promotion, reductions, shapes, sor
 from morphax.numpy.einsum import dot, matmul  # by name: the function `einsum` hides its module
 from morphax.ops import structure
 from morphax.runtime import array as arrays
-from morphax.support import dtypes
+from morphax.runtime import eager
+from morphax.support import dtypes, tracebacks
+from morphax.support.tracebacks import api_boundary
 
 typeof = avals.operand_type
 _outside = base()
@@ -62,14 +64,22 @@ def _infix(function: Any, swapped: bool = False) -> Callable[..., Any]:
     plain = function.plain if isinstance(function, ufuncs.ufunc) else function.__wrapped__
 
     def operate(self: Any, other: Any) -> Any:
-        kind = other.__class__
-        if kind not in _ACCEPTED and not _accepts(name, other):
-            return NotImplemented
-        if kind is int and not -_LARGE <= other <= _LARGE:
-            return _large_int(swapped_plain if swapped else plain_call, self, other)
-        if current.trace is _outside:
-            return compiled(other, self) if swapped else compiled(self, other)
-        return plain(other, self) if swapped else plain(self, other)
+        try:
+            kind = other.__class__
+            if kind not in _ACCEPTED and not _accepts(name, other):
+                return NotImplemented
+            if kind is int and not -_LARGE <= other <= _LARGE:
+                return _large_int(swapped_plain if swapped else plain_call, self, other)
+            if current.trace is _outside:
+                return compiled(other, self) if swapped else compiled(self, other)
+            return plain(other, self) if swapped else plain(self, other)
+        except Exception as error:
+            try:
+                eager.explain(error, (self, other))
+            except RuntimeError as better:
+                tracebacks.clean(better)
+                raise
+            raise
 
     def plain_call(x: Any, y: Any) -> Any:
         return function(x, y)
@@ -80,6 +90,7 @@ def _infix(function: Any, swapped: bool = False) -> Callable[..., Any]:
     return operate
 
 
+@api_boundary
 def _power(self: Any, other: Any) -> Any:
     kind = other.__class__
     if kind is int and -_LARGE <= other <= _LARGE:
@@ -92,12 +103,14 @@ def _power(self: Any, other: Any) -> Any:
 _general_power = _infix(ufuncs._general_power)
 
 
+@api_boundary
 def _matmul(self: Any, other: Any) -> Any:
     if other.__class__ not in _ACCEPTED and not _accepts("matmul", other):
         return NotImplemented
     return matmul(self, other)
 
 
+@api_boundary
 def _rmatmul(self: Any, other: Any) -> Any:
     if other.__class__ not in _ACCEPTED and not _accepts("matmul", other):
         return NotImplemented
@@ -146,6 +159,7 @@ def _compress(
     return sorting.compress(condition, self, axis, out=out, size=size, fill_value=fill_value)
 
 
+@api_boundary
 def _setitem(self: Any, i: Any, x: Any) -> None:
     raise TypeError(
         "JAX arrays are immutable and do not support in-place item assignment. Instead of x[idx] = y, use x = "
@@ -160,7 +174,11 @@ def _method(function: Callable[..., Any], **renamed: Any) -> Callable[..., Any]:
     """A function of an array as a method: the first parameter becomes `self`."""
 
     def method(self: Any, *args: Any, **kwargs: Any) -> Any:
-        return function(self, *args, **kwargs)
+        try:
+            return function(self, *args, **kwargs)
+        except Exception as error:
+            tracebacks.clean(error)
+            raise
 
     parameters = list(inspect.signature(function).parameters.values())
     kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
@@ -262,12 +280,14 @@ def _view(self: Any, dtype: Any = None, type: None = None) -> Any:
     return structure.bitcast_convert_type(grouped, new_dtype=wanted)
 
 
+@api_boundary
 def _iterate(self: Any) -> Any:
     if not self.aval.ndim:
         raise TypeError("iteration over a 0-d array")
     return iter(shapes.split_rows(self))
 
 
+@api_boundary
 def _length(self: Any) -> int:
     if not self.aval.ndim:
         raise TypeError("len() of unsized object")
@@ -354,14 +374,21 @@ _OF_TRACERS: dict[str, Any] = {
     "nbytes": property(lambda self: self.aval.size * self.aval.dtype.itemsize),
 }
 
+# Methods written here, whose errors must end where they were called. The others see to that themselves.
+_LONG = frozenset(
+    [_nonzero, _compress, _reshape, _transpose, _astype, _flatten, _clip, _copy, _dot, _round, _dunder_round]
+    + [_to_device, _view, _namespace]
+)
+
 
 def install() -> None:
     """Give arrays and tracers their operators, methods and properties."""
     for name, attribute in {**_STRUCTURAL, **_NUMERICAL}.items():
+        attribute = api_boundary(attribute) if attribute in _LONG else attribute
         setattr(arrays.ArrayImpl, name, attribute)
         setattr(Tracer, name, attribute)
-    for name, attribute in _STRUCTURAL.items():
-        setattr(arrays.KeyArray, name, attribute)
+        if name in _STRUCTURAL:
+            setattr(arrays.KeyArray, name, attribute)
     for name, attribute in _OF_TRACERS.items():
         setattr(Tracer, name, attribute)
 

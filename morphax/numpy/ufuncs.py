@@ -11,7 +11,8 @@ from morphax.numpy import promotion
 from morphax.ops import elementwise as ew
 from morphax.ops import family, structure
 from morphax.runtime.jit import program
-from morphax.support import dtypes
+from morphax.support import dtypes, tracebacks
+from morphax.support.tracebacks import api_boundary
 
 typeof = avals.operand_type
 
@@ -116,14 +117,18 @@ class ufunc:
         self._reduceat = reduceat
 
     def __call__(self, *args: Any, out: None = None, where: None = None) -> Any:
-        if out is not None or where is not None:
-            raise NotImplementedError(
-                f"{self.__name__}: out= and where= are not supported, since arrays do not change. Use the result, and "
-                "jnp.where."
-            )
-        if len(args) != self.nin:
-            raise TypeError(f"{self.__name__}: takes {self.nin} arrays; {len(args)} were given.")
-        return self._call(*args)
+        try:
+            if out is not None or where is not None:
+                raise NotImplementedError(
+                    f"{self.__name__}: out= and where= are not supported, since arrays do not change. Use the result, "
+                    "and jnp.where."
+                )
+            if len(args) != self.nin:
+                raise TypeError(f"{self.__name__}: takes {self.nin} arrays; {len(args)} were given.")
+            return self._call(*args)
+        except Exception as error:
+            tracebacks.clean(error)
+            raise
 
     @property
     def compiled(self) -> Any:
@@ -144,6 +149,7 @@ class ufunc:
             )
         return found
 
+    @api_boundary
     def reduce(
         self,
         a: Any,
@@ -159,11 +165,13 @@ class ufunc:
         reduce = self._needed("reduce", self._reduce)
         return reduce(a, axis=axis, dtype=dtype, keepdims=keepdims, initial=initial, where=where)
 
+    @api_boundary
     def accumulate(self, a: Any, axis: int = 0, dtype: Any = None, out: None = None) -> Any:
         """Running results of the function along an axis."""
         no_out(self.__name__, out)
         return self._needed("accumulate", self._accumulate)(a, axis=axis, dtype=dtype)
 
+    @api_boundary
     def outer(self, A: Any, B: Any, /) -> Any:
         """The function of every element of `A` with every element of `B`."""
         if self.nin != 2:
@@ -172,6 +180,7 @@ class ufunc:
         B = promotion.array(self.__name__, B)
         return self(structure.reshape_to(A, typeof(A).shape + (1,) * typeof(B).ndim), B)
 
+    @api_boundary
     def at(self, a: Any, indices: Any, b: Any = None, /, *, inplace: bool = True) -> Any:
         """`a` with the function applied at `indices`; a new array: pass inplace=False to say that you know."""
         if inplace:
@@ -180,6 +189,7 @@ class ufunc:
             )
         return self._needed("at", self._at)(a, indices, b)
 
+    @api_boundary
     def reduceat(self, a: Any, indices: Any, axis: int = 0, dtype: Any = None, out: None = None) -> Any:
         """Reductions of the slices between consecutive `indices`."""
         no_out(self.__name__, out)

@@ -15,6 +15,7 @@ from morphax.ops import family, structure
 from morphax.ops import indexing as ops
 from morphax.runtime.jit import program
 from morphax.support import dtypes
+from morphax.support.tracebacks import api_boundary
 
 typeof = avals.operand_type
 _outside = base()
@@ -252,6 +253,7 @@ class Place:
     def __repr__(self) -> str:
         return f"Place({self.array!r}, {self.index!r})"
 
+    @api_boundary
     def get(
         self,
         *,
@@ -281,6 +283,7 @@ class Place:
         plan, given = _loose(plan, given, x.aval.shape)
         return indexing._take(x, given, plan=plan, how=how)
 
+    @api_boundary
     def set(
         self,
         values: Any,
@@ -301,6 +304,7 @@ class Place:
             "set", values, out_sharding, indices_are_sorted, unique_indices, mode, wrap_negative_indices
         )
 
+    @api_boundary
     def add(
         self,
         values: Any,
@@ -321,6 +325,7 @@ class Place:
             "add", values, out_sharding, indices_are_sorted, unique_indices, mode, wrap_negative_indices
         )
 
+    @api_boundary
     def subtract(
         self,
         values: Any,
@@ -341,6 +346,7 @@ class Place:
             "subtract", values, out_sharding, indices_are_sorted, unique_indices, mode, wrap_negative_indices
         )
 
+    @api_boundary
     def multiply(
         self,
         values: Any,
@@ -363,6 +369,7 @@ class Place:
 
     mul = multiply
 
+    @api_boundary
     def divide(
         self,
         values: Any,
@@ -390,6 +397,7 @@ class Place:
         )
         return creation.astype(ufuncs.divide(self.array, divisor), self.array.dtype)
 
+    @api_boundary
     def power(
         self,
         values: Any,
@@ -416,6 +424,7 @@ class Place:
         )
         return ufuncs.power(self.array, exponent)
 
+    @api_boundary
     def min(
         self,
         values: Any,
@@ -436,6 +445,7 @@ class Place:
             "min", values, out_sharding, indices_are_sorted, unique_indices, mode, wrap_negative_indices
         )
 
+    @api_boundary
     def max(
         self,
         values: Any,
@@ -456,6 +466,7 @@ class Place:
             "max", values, out_sharding, indices_are_sorted, unique_indices, mode, wrap_negative_indices
         )
 
+    @api_boundary
     def apply(
         self,
         func: Callable[[Any], Any],

@@ -240,6 +240,11 @@ class Jit:
             raise ValueError(f"jit: a static argument of {self.name} cannot be compared: {error}.") from None
         if found is not None:
             return found
+        if config.no_tracing.value:
+            raise RuntimeError(
+                f"re-tracing function {self.name} for `jit`, but 'no_tracing' is set. It is called with new types, "
+                f"({', '.join(map(str, types))}), or for the first time; call it once before."
+            )
         flat = FlatFun(self.merged(static), in_tree, "jit")
         jaxpr, consts = stage(flat, types, self.name, dce_names(in_tree))
         traced = Traced(self, jaxpr, consts, in_tree, flat.out_tree, self._donated(in_tree, static))
@@ -704,7 +709,7 @@ def _outside(compiled: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[s
     current.trace = base()
     current.mark_inside(False)
     try:
-        return compiled(*exact_numbers(args), **kwargs)
+        return compiled(*args, **kwargs)
     finally:
         current.trace = before
         current.mark_inside(True)
@@ -713,7 +718,7 @@ def _outside(compiled: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[s
 _WIDE_DTYPES = frozenset(map(np.dtype, ("float64", "complex128", "int64", "uint64")))
 
 
-def exact_numbers(args: tuple[Any, ...]) -> tuple[Any, ...]:
+def exact_numbers(args: tuple[Any, ...], static: Sequence[int] = ()) -> tuple[Any, ...]:
     """Python numbers beside 64-bit arrays as weak 64-bit arrays: C++ would round them to 32 bits while x64 is off."""
     if config.enable_x64.value:
         return args
@@ -722,9 +727,9 @@ def exact_numbers(args: tuple[Any, ...]) -> tuple[Any, ...]:
     wide = {float: np.dtype("float64"), complex: np.dtype("complex128")}
     device = eager.target_of(args)[0].devices[0]
     found = []
-    for a in args:
+    for k, a in enumerate(args):
         dtype = wide.get(a.__class__)
-        if dtype is not None:
+        if dtype is not None and k not in static:
             a = array.put(np.asarray(a, dtype), avals.ShapedArray((), dtype, True), device, committed=False)
         found.append(a)
     return tuple(found)
@@ -750,11 +755,11 @@ def program(*static: str, exact: bool = False) -> Callable[[Callable[..., Any]],
                 if current.trace is outside:
                     for a in args:
                         if a.__class__ is float or a.__class__ is complex:
-                            args = exact_numbers(args)
+                            args = exact_numbers(args, nums)
                             break
                     return compiled(*args, **kwargs)
                 if not current.recording and not _depends_on_tracers(args, kwargs):
-                    return _outside(compiled, args, kwargs)
+                    return _outside(compiled, exact_numbers(args, nums), kwargs)
                 return fun(*args, **kwargs)
             except Exception as error:
                 try:

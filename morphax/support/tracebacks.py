@@ -13,7 +13,7 @@ import sys
 import sysconfig
 import types
 from collections.abc import Callable
-from typing import ParamSpec, TypeVar
+from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
 from jaxlib import _jax
@@ -107,6 +107,22 @@ def api_boundary(fun: Callable[P, R]) -> Callable[P, R]:
             raise  # A bare raise adds no entry for this frame to the traceback.
 
     return boundary
+
+
+def bound_functions(namespace: dict[str, Any]) -> None:
+    """Make every public function of a module or package an `api_boundary`.
+
+    Args:
+        namespace: its `globals()`. Functions from elsewhere stay as they are, and those that `program` made, which are
+            boundaries already.
+    """
+    module = namespace["__name__"]
+    for name, value in list(namespace.items()):
+        own = isinstance(value, types.FunctionType) and f"{value.__module__}.".startswith(f"{module}.")
+        if own and name[0] != "_" and "compiled" not in vars(value):
+            bounded = api_boundary(value)
+            bounded.__module__ = module  # where pickle finds it
+            namespace[name] = bounded
 
 
 def clean(error: BaseException) -> None:

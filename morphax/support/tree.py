@@ -22,6 +22,8 @@ from typing import Any, NamedTuple, NoReturn, TypeAlias, TypeVar
 from jaxlib._jax import pytree as _pytree
 from jaxlib._jax.pytree import DictKey, FlattenedIndexKey, GetAttrKey, PyTreeDef, SequenceKey
 
+from morphax.support import tracebacks
+
 KeyEntry = TypeVar("KeyEntry", bound=Hashable)
 KeyPath: TypeAlias = tuple[KeyEntry, ...]
 
@@ -260,11 +262,15 @@ def map(f: Callable[..., Any], tree: Tree, *rest: Tree, is_leaf: IsLeaf = None) 
     >>> tree.map(lambda x, y: x + y, {"a": 1, "b": (2, 3)}, {"a": 10, "b": (20, 30)})
     {'a': 11, 'b': (22, 33)}
     """
-    first, treedef = flatten(tree, is_leaf)
-    if not rest:
-        return treedef.unflatten([f(leaf) for leaf in first])
-    columns = _aligned("tree.map", treedef, tree, rest, is_leaf)
-    return treedef.unflatten([f(*column) for column in zip(first, *columns)])
+    try:
+        first, treedef = flatten(tree, is_leaf)
+        if not rest:
+            return treedef.unflatten([f(leaf) for leaf in first])
+        columns = _aligned("tree.map", treedef, tree, rest, is_leaf)
+        return treedef.unflatten([f(*column) for column in zip(first, *columns)])
+    except Exception as error:
+        tracebacks.clean(error)
+        raise
 
 
 def map_with_path(
