@@ -26,7 +26,7 @@ _EXACT = (
     "rademacher",
     "categorical",
 )
-_ULPS = 8
+_ULPS = 12  # erf_inv of another version of XLA is up to 9.3 ulp away in double precision
 
 
 def _name(record):

