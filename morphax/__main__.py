@@ -1,6 +1,7 @@
 """Run a program that says `import jax` on Morphax."""
 
 import io
+import linecache
 import os
 import runpy
 import sys
@@ -39,6 +40,8 @@ def main(arguments: list[str]) -> None:
     elif first == "-c":
         sys.argv[:] = ["-c", *others[1:]]
         _look_first_in("")
+        if sys.version_info >= (3, 13):  # these show the source of -c in tracebacks
+            linecache.cache["<string>"] = (len(others[0]), None, others[0].splitlines(keepends=True), "<string>")
         _run(compile(others[0], "<string>", "exec", dont_inherit=True))
     else:
         sys.argv[:] = arguments
