@@ -57,7 +57,8 @@ if TYPE_CHECKING:
     from morphax.runtime.passes import fwd_and_bwd
     from morphax.runtime.place import block_until_ready, copy_to_host_async, device_get, device_put, live_arrays, typeof
     from morphax.runtime.shardings import NamedSharding, make_mesh
-    from morphax.support.config import config
+    from morphax.support.config import checking_leaks, config
+    from morphax.support.config import without_jit as disable_jit
     from morphax.support.dtypes import float0
     from morphax.transforms.api import (
         closure_convert,
@@ -116,7 +117,9 @@ _NAMES: dict[str, tuple[str, str]] = {
     "effects_barrier": ("morphax.runtime.compile", "wait_for_effects"),
     "pure_callback": ("morphax.control.callback", "pure_callback"),
     "clear_caches": ("morphax.environment", "clear_caches"),
+    "checking_leaks": ("morphax.support.config", "checking_leaks"),
     "config": ("morphax.support.config", "config"),
+    "disable_jit": ("morphax.support.config", "without_jit"),
     "float0": ("morphax.support.dtypes", "float0"),
     "fwd_and_bwd": ("morphax.runtime.passes", "fwd_and_bwd"),
     "host_count": (_BACKEND, "process_count"),
@@ -159,7 +162,6 @@ _FLAGS = frozenset(
         "transfer_guard_device_to_device",
         "transfer_guard_device_to_host",
         "transfer_guard_host_to_device",
-        "disable_jit",
     ]
 )
 _MODULES = frozenset(
@@ -173,8 +175,12 @@ _MODULES = frozenset(
         "dtypes",
         "errors",
         "flatten_util",
+        "image",
         "lax",
+        "monitoring",
+        "nn",
         "numpy",
+        "profiler",
         "random",
         "sharding",
         "stages",
@@ -196,8 +202,6 @@ def __getattr__(name: str) -> Any:
         value = getattr(importlib.import_module("morphax.support.config"), name)
     elif name in _MODULES:
         return importlib.import_module(f"morphax.{name}")
-    elif name == "checking_leaks":
-        value = importlib.import_module("morphax.support.config").check_tracer_leaks
     else:
         raise AttributeError(f"module 'morphax' has no attribute {name!r}{_nearest(name)}")
     globals()[name] = value
