@@ -117,3 +117,13 @@ def test_transforms_in_threads_do_not_see_each_other():
     assert float(jnp.float32(2.0) * 3.0) == 6.0
     done.set()
     thread.join()
+
+
+def test_no_tracing_refuses_new_traces_only():
+    f = jax.jit(lambda x: x + 1)
+    f(1.0)
+    with jax.no_tracing():
+        assert f(2.0) == 3.0
+        with pytest.raises(RuntimeError, match="'no_tracing' is set"):
+            f(1)
+    assert f(1) == 2
