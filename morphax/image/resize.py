@@ -76,7 +76,7 @@ def _cubic(a: float) -> Callable[[Any], Any]:
 
 
 def _lanczos(radius: float) -> Callable[[Any], Any]:
-    """Lanczos: sinc(x) sinc(x / radius) within the radius. Duchon: Lanczos filtering in one and two dimensions, 1979."""
+    """Lanczos: sinc(x) sinc(x / radius) within the radius. Duchon: Lanczos filtering, 1979."""
     return lambda x: where(x < radius, ufuncs.sinc(x) * ufuncs.sinc(x / radius), like(x, 0))
 
 

@@ -71,8 +71,8 @@ def test_resize(method, antialias, shape):
 @pytest.mark.parametrize("antialias", [True, False])
 @pytest.mark.parametrize("method", METHODS)
 def test_scale_and_translate(method, antialias):
-    scale, shift = np.array([0.7, 1.4]), np.array([0.3, -1.2])
-    rows = weights_of(6, 5, 0.7, 0.3, method, antialias)
+    scale, shift = np.array([0.7, 1.4]), np.array([0.31, -1.2])
+    rows = weights_of(6, 5, 0.7, 0.31, method, antialias)
     columns = weights_of(7, 9, 1.4, -1.2, method, antialias)
     wanted = np.einsum("ia,jb,abc->ijc", rows, columns, X)
     found = image.scale_and_translate(X, (5, 9, 2), (0, -2), scale, shift, method, antialias)

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import scipy.special
 
-from morphax import hessian, nn, random
+from morphax import nn, random
 from morphax import numpy as jnp
 from morphax.control import jacobians
 from morphax.control.jacobians import hessian
