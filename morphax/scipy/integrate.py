@@ -1,0 +1,1 @@
+"""Integrals of sampled functions."""
