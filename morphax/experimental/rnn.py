@@ -1,7 +1,7 @@
 """Long short-term memory over batches of sequences, with the weights in one vector as cuDNN lays them out.
 
 S. Hochreiter, J. Schmidhuber, "Long short-term memory", 1997, with two biases for each gate. The gates stand in the
-order input, forget, cell, output. A bidirectional layer is two, forward and backward, which follow each other; the vector
+order input, forget, cell, output. A bidirectional layer is two, forward and backward, one after the other; the vector
 holds W_ih and W_hh of each, then b_ih and b_hh of each.
 """
 
