@@ -52,7 +52,9 @@ def imports(module: str) -> list[tuple[str, bool]]:
 def order_in_folder(folder: str) -> list[str]:
     """Modules of a folder in the order in which its docstring names them, lowest first."""
     text = ast.get_docstring(ast.parse(MODULES[folder].read_text())) or ""
-    names = [m.rsplit(".", 1)[1] for m in MODULES if m.startswith(folder + ".") and m.count(".") == folder.count(".") + 1]
+    names = [
+        m.rsplit(".", 1)[1] for m in MODULES if m.startswith(folder + ".") and m.count(".") == folder.count(".") + 1
+    ]
     places = {name: text.find(name) for name in names}
     return sorted((n for n in names if places[n] >= 0), key=lambda n: places[n])
 

@@ -1,5 +1,6 @@
 """The programs of the document that the project was created from, unchanged but for the import line."""
 
+import itertools
 import subprocess
 import sys
 import textwrap
@@ -55,7 +56,7 @@ def network():
     sizes = [3, 5, 2]
     params = [
         (rng.normal(size=(m, n)).astype("float32"), rng.normal(size=n).astype("float32"))
-        for m, n in zip(sizes[:-1], sizes[1:], strict=True)
+        for m, n in itertools.pairwise(sizes)
     ]
     return params, rng.normal(size=(7, 3)).astype("float32"), rng.normal(size=(7, 2)).astype("float32")
 
@@ -155,7 +156,9 @@ def test_loops_recursion_and_closures_under_grad():
 @pytest.mark.parametrize("first", [jax.jacfwd, jax.jacrev])
 @pytest.mark.parametrize("second", [jax.jacfwd, jax.jacrev])
 def test_forward_and_reverse_in_any_order(first, second):
-    f = lambda x: jnp.sum(jnp.sin(x) * x)
+    def f(x):
+        return jnp.sum(jnp.sin(x) * x)
+
     x = np.array([0.3, -0.5, 1.2], "float32")
     want = np.diag(2 * np.cos(x) - x * np.sin(x))
     np.testing.assert_allclose(first(second(f))(x), want, rtol=1e-5, atol=1e-6)

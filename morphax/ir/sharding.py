@@ -254,7 +254,7 @@ class Mesh:
         self.axis_types = types
         self.abstract_mesh = AbstractMesh(grid.shape, names, types)
         self._hash = hash(key)
-        self._outer: list[Any] = []
+        self._outer = []
         self._internal_device_list = device_list(tuple(grid.flat)) if grid.size else None
         if len(cls._known) < _MESHES_KEPT:
             cls._known[key] = self

@@ -143,7 +143,8 @@ def _results(xla: Any, request: "Request", types: Sequence[ShapedArray]) -> list
     wanted = request.out_shardings or [None] * len(types)
     if all(w is not None for w in wanted):
         return list(wanted)
-    mesh = next((s.mesh for s in (*request.in_shardings, *wanted) if isinstance(s, shardings.NamedSharding)), None)
+    known = (*request.in_shardings, *wanted)
+    mesh = next((s.mesh for s in known if s is not None and isinstance(s, shardings.NamedSharding)), None)
     chosen = xla.get_output_shardings() or []
     found = []
     for k, (w, a) in enumerate(zip(wanted, types, strict=True)):

@@ -26,11 +26,11 @@ _HEAVY = frozenset(("dot_general", "conv_general_dilated", "sort", "fft", "scan"
 
 
 class Repeat(NamedTuple):
-    """`count` copies of `size` equations, from `start` on."""
+    """`copies` copies of `size` equations, from `start` on."""
 
     start: int
     size: int
-    count: int
+    copies: int
 
 
 def outlined(jaxpr: Jaxpr) -> Jaxpr:
@@ -61,7 +61,7 @@ def _outline(jaxpr: Jaxpr) -> Jaxpr:
     for repeat, calls in sorted(replaced, key=lambda r: r[0].start):
         made.extend(eqns[at : repeat.start])
         made.extend(calls)
-        at = repeat.start + repeat.size * repeat.count
+        at = repeat.start + repeat.size * repeat.copies
     made.extend(eqns[at:])
     return Jaxpr(jaxpr.constvars, jaxpr.invars, made, jaxpr.outvars, jaxpr.effects, jaxpr.debug_name)
 
@@ -74,7 +74,7 @@ def _keys(eqns: Sequence[Eqn]) -> list[int]:
     numbers: dict[Any, int] = {}
     keys = []
     for eqn in eqns:
-        types = tuple([v.aval if v.__class__ is not Literal else ("literal", v.aval, repr(v.val)) for v in eqn.invars])
+        types = tuple([v.aval if not isinstance(v, Literal) else ("literal", v.aval, repr(v.val)) for v in eqn.invars])
         key = (eqn.primitive, types, tuple(eqn.params.items()))
         try:
             keys.append(numbers.setdefault(key, len(numbers)))
@@ -108,7 +108,7 @@ def _repeats(keys: Sequence[int]) -> list[Repeat]:
                 for i in range(start, min(end + distance, len(keys))):
                     taken[i] = True
             start = max(end, start + 1)
-    return sorted(found, key=lambda r: -r.size * r.count)
+    return sorted(found, key=lambda r: -r.size * r.copies)
 
 
 def _trimmed(keys: Sequence[int], start: int, end: int, distance: int) -> Repeat:
@@ -138,7 +138,7 @@ def _as_calls(
     eqns: Sequence[Eqn], repeat: Repeat, users: dict[Any, list[int]], known: dict[Any, Jaxpr], keys: Sequence[int]
 ) -> list[Eqn] | None:
     """The copies as calls of one function; None where they are not wired alike, or where it would not pay."""
-    size, count = repeat.size, repeat.count
+    size, count = repeat.size, repeat.copies
     if count < COPIES:
         return None
     phase = _best_phase(eqns, repeat, users)
@@ -171,14 +171,14 @@ def _as_calls(
             Eqn(call, [own[i] for i in firsts], {"jaxpr": inner, "name": "block"}, outvars, source=block[0].source)
         )
     before = list(eqns[repeat.start : start])
-    after = list(eqns[start + count * size : repeat.start + repeat.count * size])
+    after = list(eqns[start + count * size : repeat.start + repeat.copies * size])
     return [*before, *calls, *after]
 
 
 def _best_phase(eqns: Sequence[Eqn], repeat: Repeat, users: dict[Any, list[int]]) -> int:
     """Where to cut: the offset at which the fewest bytes go from one copy to the next."""
     start, size = repeat.start, repeat.size
-    middle = start + size * (repeat.count // 2)
+    middle = start + size * (repeat.copies // 2)
     crossing = [0] * (2 * size + 1)
     for k in range(middle - size, middle + size):
         for v in eqns[k].outvars:

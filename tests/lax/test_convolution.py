@@ -140,7 +140,8 @@ def test_same_padding_in_another_order():
 def test_general_padding():
     x, w = draw(2, 3, 7), draw(4, 3, 2)
     axes = ((0, 1, 2),) * 3
-    close(lax.conv_with_general_padding(x, w, (1,), [(2, -1)], (2,), (3,)), convolve(x, w, axes, (1,), [(2, -1)], (2,), (3,)))
+    dilated = ((1,), [(2, -1)], (2,), (3,))
+    close(lax.conv_with_general_padding(x, w, *dilated), convolve(x, w, axes, *dilated))
     close(lax.conv(x, w, (2,), "VALID"), convolve(x, w, axes, (2,), [(0, 0)]))
 
 

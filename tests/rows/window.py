@@ -136,8 +136,11 @@ ROWS = (
            shapes=[((2, 5, 4), (2, 5, 4))], **CHOICE),
     Sample(f"{GATHER}: holes", _selected(GATHER, HOLES, ew.ge), _gather(HOLES), shapes=[((4, 5), (4, 5))], **CHOICE),
     Sample(
-        SCATTER, _selected(SCATTER, PAIRS, ew.ge), _scatter(PAIRS), shapes=[((2, 3), (4, 5)), ((0, 1), (0, 1))], **CHOICE,
-        errors=[(lambda: _selected(SCATTER, PAIRS, ew.ge)(zeros(1), zeros(4, 5)), TypeError, "the source has shape (1,)")],
+        SCATTER, _selected(SCATTER, PAIRS, ew.ge), _scatter(PAIRS), shapes=[((2, 3), (4, 5)), ((0, 1), (0, 1))],
+        **CHOICE,
+        errors=[
+            (lambda: _selected(SCATTER, PAIRS, ew.ge)(zeros(1), zeros(4, 5)), TypeError, "the source has shape (1,)")
+        ],
     ),
     Sample(f"{SCATTER}: of the least", _selected(SCATTER, WIDE, ew.le), _scatter(WIDE, True),
            shapes=[((2, 3, 3), (2, 5, 4))], **CHOICE),

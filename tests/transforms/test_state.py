@@ -15,7 +15,7 @@ class Boom(Exception):
 
 
 def boom(x):
-    y = jnp.sin(x)
+    jnp.sin(x)
     raise Boom
 
 
