@@ -14,6 +14,7 @@ from morphax.numpy.einsum import dot, matmul  # by name: the function `einsum` h
 from morphax.ops import structure
 from morphax.runtime import array as arrays
 from morphax.runtime import eager
+from morphax.runtime.jit import holds
 from morphax.support import dtypes, tracebacks
 from morphax.support.tracebacks import api_boundary
 
@@ -44,16 +45,6 @@ def _accepts(name: str, other: Any) -> bool:
     return "__jax_array__" in dir(kind)
 
 
-def _large_int(fun: Callable[..., Any], x: Any, y: Any) -> Any:
-    """`fun(x, y)` where one of them is an int that the default integer type does not hold."""
-    dtype, _ = promotion.common("operator", (x, y))
-    pair = []
-    for v in (x, y):
-        v = np.asarray(promotion.literal(v, dtype)) if v.__class__ is int else v
-        pair.append(creation.from_host(v) if isinstance(v, np.ndarray) else v)
-    return fun(*pair)
-
-
 def _infix(function: Any, swapped: bool = False) -> Callable[..., Any]:
     """The operator of a function of two arrays.
 
@@ -68,9 +59,7 @@ def _infix(function: Any, swapped: bool = False) -> Callable[..., Any]:
             kind = other.__class__
             if kind not in _ACCEPTED and not _accepts(name, other):
                 return NotImplemented
-            if kind is int and not -_LARGE <= other <= _LARGE:
-                return _large_int(swapped_plain if swapped else plain_call, self, other)
-            if current.trace is _outside:
+            if current.trace is _outside and (kind is not int or 0 <= other <= 7 or holds(self, other)):
                 return compiled(other, self) if swapped else compiled(self, other)
             return plain(other, self) if swapped else plain(self, other)
         except Exception as error:
@@ -80,12 +69,6 @@ def _infix(function: Any, swapped: bool = False) -> Callable[..., Any]:
                 tracebacks.clean(better)
                 raise
             raise
-
-    def plain_call(x: Any, y: Any) -> Any:
-        return function(x, y)
-
-    def swapped_plain(x: Any, y: Any) -> Any:
-        return function(y, x)
 
     return operate
 

@@ -6,7 +6,7 @@ which never decide a weak type. NumPy scalars come out as arrays without axes, w
 """
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -18,7 +18,6 @@ from morphax.ops import family, structure
 from morphax.support import config, dtypes
 
 _PYTHON = frozenset((bool, int, float, complex))
-_ALWAYS_FITS = 2**31 - 1
 
 
 # ---- one argument ----------------------------------------------------------------------------------------------------
@@ -68,25 +67,53 @@ def literal(value: Any, dtype: Any) -> np.generic:
     """A Python number as a literal of that dtype.
 
     Raises:
-        OverflowError: an int that neither the default integer type nor `dtype` holds.
+        OverflowError: an int that `dtype` does not hold.
     """
-    if value.__class__ is int and not -_ALWAYS_FITS <= value <= _ALWAYS_FITS:
-        return _large(value, dtype)
-    return family.scalar(value, dtype)
+    if value.__class__ is not int:
+        return family.scalar(value, dtype)
+    found = _ints.get((value, dtype))
+    if found is None:
+        if len(_ints) >= _INTS_KEPT:
+            _ints.clear()
+        found = _ints[value, dtype] = _checked_int(value, dtype)
+    return found
 
 
-def _large(value: int, dtype: Any) -> np.generic:
+_ints: dict[tuple[int, Any], np.generic] = {}  # so that an int is checked when it is first met
+_INTS_KEPT = 4096
+
+
+def _checked_int(value: int, dtype: Any) -> np.generic:
     if not dtypes.is_integer(dtype):
         return family.scalar(dtypes.python_type(dtype)(value), dtype)
     if fits(value, dtype):
         made: Any = np.asarray(value).astype(dtype)[()]
         return made
-    if fits(value, dtypes.default_int_dtype()):
-        return family.scalar(value, dtype)
     raise OverflowError(
         f"Python integer {value} out of bounds for {dtype.name}. Use a float dtype, or name a wider one: "
         "jnp.asarray(value, 'int64')."
     )
+
+
+def decided(x: Any, y: Any, compare: Callable[[int, int], bool]) -> Any:
+    """The comparison of an integer array with an int that its dtype does not hold, which is the same everywhere: as of
+    0 with the int. None if that is not what `x` and `y` are."""
+    if x.__class__ is int:
+        return decided(y, x, lambda zero, value: compare(value, zero)) if y.__class__ is not int else None
+    if y.__class__ is not int or 0 <= y <= 1:
+        return None
+    dtype, _, shape = described("comparison", x)
+    if not dtypes.is_integer(dtype) or fits(y, dtype):
+        return None
+    return ew.full(shape, np.asarray(compare(0, y)))
+
+
+def saturated(value: Any, dtype: Any) -> Any:
+    """An int that an integer dtype does not hold as the nearest one that it does; anything else as it is."""
+    if value.__class__ is not int or not dtypes.is_integer(dtype) or fits(value, dtype):
+        return value
+    limits = dtypes.iinfo(dtype)
+    return int(limits.min) if value < 0 else int(limits.max)
 
 
 def fits(value: int, dtype: Any) -> bool:

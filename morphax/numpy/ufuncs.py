@@ -1,6 +1,7 @@
 """Elementwise functions: NumPy's universal functions, most of them one row of a table each."""
 
 import inspect
+import operator
 from collections.abc import Callable
 from typing import Any
 
@@ -26,7 +27,7 @@ def _public(fun: Callable[..., Any], name: str, summary: str, example: str, para
     fun.__doc__ = f"{summary}\n\n    >>> from morphax import numpy as jnp\n    >>> {call}\n    {result}\n    "
     kind = inspect.Parameter.POSITIONAL_ONLY
     fun.__signature__ = inspect.Signature([inspect.Parameter(p, kind) for p in parameters.split()])
-    return program()(fun)
+    return program(literals=" " in parameters)(fun)
 
 
 def _of_floats(name: str, operation: Any, summary: str, example: str) -> Callable[..., Any]:
@@ -590,7 +591,7 @@ fmod = _of_two_numbers(
 )
 
 
-@program()
+@program(literals=True)
 def divmod(x1: Any, x2: Any, /) -> tuple[Any, Any]:
     """Quotient rounded down, and rest.
 
@@ -658,7 +659,7 @@ def _sign_of_power(odd: Any, x: Any) -> Any:
     return ew.select_n(odd, family.like(x, 1), family.like(x, -1))
 
 
-@program()
+@program(literals=True)
 def _general_power(x1: Any, x2: Any, /) -> Any:
     x, y = _numbers_pair("power", x1, x2)
     return _integer_power(x, y) if dtypes.is_integer(typeof(x).dtype) else ew.pow(x, y)
@@ -876,7 +877,7 @@ def _beside_nan(name: str, operation: Any, example: str) -> Callable[..., Any]:
     fun.__name__ = fun.__qualname__ = name
     example_text = f">>> from morphax import numpy as jnp\n    >>> {call}\n    {result}"
     fun.__doc__ = f"As {name[1:]}imum, but a number beats NaN.\n\n    {example_text}\n    "
-    return program()(fun)
+    return program(literals=True)(fun)
 
 
 fmax = _beside_nan("fmax", ew.max, "jnp.fmax(jnp.nan, 1.0).item() -> 1.0")
@@ -899,13 +900,30 @@ def _ordered(operation: Any) -> Callable[..., Any]:
     return compare
 
 
-equal = _of_two("equal", ew.eq, "Whether x == y", "jnp.equal(1, 1.0).item() -> True", "x y")
-not_equal = _of_two("not_equal", ew.ne, "Whether x != y", "jnp.not_equal(1, 2).item() -> True", "x y")
-less = _of_two("less", _ordered(ew.lt), "Whether x < y", "jnp.less(1, 2).item() -> True", "x y")
-less_equal = _of_two("less_equal", _ordered(ew.le), "Whether x <= y", "jnp.less_equal(1, 1).item() -> True", "x y")
-greater = _of_two("greater", _ordered(ew.gt), "Whether x > y", "jnp.greater(1, 2).item() -> False", "x y")
-greater_equal = _of_two(
-    "greater_equal", _ordered(ew.ge), "Whether x >= y", "jnp.greater_equal(1, 1).item() -> True", "x y"
+def _comparison(
+    name: str, operation: Any, compare: Callable[[int, int], bool], summary: str, example: str
+) -> Callable[..., Any]:
+    """A comparison of two arrays; ints that a dtype does not hold are compared as they are, as NumPy does."""
+
+    def fun(x: Any, y: Any, /) -> Any:
+        if x.__class__ is int or y.__class__ is int:
+            found = promotion.decided(x, y, compare)
+            if found is not None:
+                return found
+        x, y = promotion.pair(name, x, y)
+        return operation(x, y)
+
+    return _public(fun, name, f"{summary}.", example, "x y")
+
+
+_lt, _le, _gt, _ge = map(_ordered, (ew.lt, ew.le, ew.gt, ew.ge))
+equal = _comparison("equal", ew.eq, operator.eq, "Whether x == y", "jnp.equal(1, 1.0).item() -> True")
+not_equal = _comparison("not_equal", ew.ne, operator.ne, "Whether x != y", "jnp.not_equal(1, 2).item() -> True")
+less = _comparison("less", _lt, operator.lt, "Whether x < y", "jnp.less(1, 2).item() -> True")
+less_equal = _comparison("less_equal", _le, operator.le, "Whether x <= y", "jnp.less_equal(1, 1).item() -> True")
+greater = _comparison("greater", _gt, operator.gt, "Whether x > y", "jnp.greater(1, 2).item() -> False")
+greater_equal = _comparison(
+    "greater_equal", _ge, operator.ge, "Whether x >= y", "jnp.greater_equal(1, 1).item() -> True"
 )
 
 
@@ -936,7 +954,7 @@ bitwise_right_shift = _of_two_integers(
 # ---- selection -------------------------------------------------------------------------------------------------------
 
 
-@program()
+@program(literals=True)
 def clip(arr: Any = None, /, min: Any = None, max: Any = None) -> Any:
     """`arr` with what lies below `min` or above `max` replaced by the bound.
 
@@ -950,6 +968,7 @@ def clip(arr: Any = None, /, min: Any = None, max: Any = None) -> Any:
         if bound is not None:
             _no_complex("clip", promotion.described("clip", bound)[0])
     out = promotion.array("clip", arr)
+    min, max = (promotion.saturated(bound, typeof(out).dtype) for bound in (min, max))
     if min is not None:
         out = maximum.plain(out, min)
     if max is not None:
@@ -957,7 +976,7 @@ def clip(arr: Any = None, /, min: Any = None, max: Any = None) -> Any:
     return out
 
 
-@program()
+@program(literals=True)
 def choose_by(condition: Any, x: Any, y: Any) -> Any:
     """Entries of `x` where the condition holds, of `y` elsewhere: `where` with three arguments."""
     flag = truth("where", condition)

@@ -13,7 +13,7 @@ from morphax.numpy.indexing import How, Mode, Plan
 from morphax.ops import elementwise as ew
 from morphax.ops import family, structure
 from morphax.ops import indexing as ops
-from morphax.runtime.jit import program
+from morphax.runtime.jit import holds, program
 from morphax.support import dtypes
 from morphax.support.tracebacks import api_boundary
 
@@ -71,7 +71,7 @@ def _fitted(name: str, value: Any, shape: tuple[int, ...]) -> Any:
     return promotion.spread(value, shape)
 
 
-@program("plan", "name", "how")
+@program("plan", "name", "how", literals=True)
 def _update(x: Any, given: list[Any], value: Any, plan: Plan, name: str, how: How) -> Any:
     """`x` with a value put in, added, ... at the places of a plan."""
     x, value = _same_kind(name, x, value)
@@ -506,7 +506,13 @@ class Place:
                 return masked
         plan, given = indexing.read(f"at[].{name}", shape, self.index, mode is None)
         if current.trace is _outside and mode is None:
-            if plan.window is not None and 0 not in plan.window[1].sizes and not dtypes.is_extended(x.aval.dtype):
+            unchecked = values.__class__ is not int or 0 <= values <= 7 or holds(x, values)
+            if (
+                unchecked
+                and plan.window is not None
+                and 0 not in plan.window[1].sizes
+                and not dtypes.is_extended(x.aval.dtype)
+            ):
                 return _write_window.compiled(x, plan.window[0], values, plan.window[1], name)
             given = [indexing.checked_index(f"at[].{name}", shape, d, i) for d, i in indexing.with_axes(plan, given)]
         how = _how(Mode.from_any(mode), is_sorted, unique, wrap)

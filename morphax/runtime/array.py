@@ -10,6 +10,7 @@ from morphax.ir import avals
 from morphax.ir.avals import ShapedArray
 from morphax.runtime import backend
 from morphax.support import dtypes
+from morphax.support.tracebacks import api_boundary
 
 Array = _jax.Array
 ArrayImpl = _jax.ArrayImpl
@@ -275,27 +276,27 @@ _ATTRIBUTES: dict[str, Any] = {
     "is_fully_addressable": property(lambda self: self._sharding.is_fully_addressable),
     "is_fully_replicated": property(lambda self: self._sharding.is_fully_replicated),
     "_value": property(_value),
-    "__array__": _array,
+    "__array__": api_boundary(_array),
     "__array_priority__": 100,
-    "__bool__": _bool,
-    "__int__": lambda self: int(_scalar(self, "int()")),
-    "__float__": lambda self: float(_scalar(self, "float()")),
-    "__complex__": lambda self: complex(_scalar(self, "complex()")),
-    "__index__": _index,
-    "__iter__": _iter,
-    "__len__": _len,
-    "__hash__": _hash,
+    "__bool__": api_boundary(_bool),
+    "__int__": api_boundary(lambda self: int(_scalar(self, "int()"))),
+    "__float__": api_boundary(lambda self: float(_scalar(self, "float()"))),
+    "__complex__": api_boundary(lambda self: complex(_scalar(self, "complex()"))),
+    "__index__": api_boundary(_index),
+    "__iter__": api_boundary(_iter),
+    "__len__": api_boundary(_len),
+    "__hash__": api_boundary(_hash),
     "__repr__": _repr,
     "__str__": _str,
-    "__format__": _format,
+    "__format__": api_boundary(_format),
     "__reduce__": _reduce,
     "__copy__": _copy,
     "__deepcopy__": lambda self, memo: _copy(self),
-    "__dlpack__": _dlpack,
+    "__dlpack__": api_boundary(_dlpack),
     "__dlpack_device__": _dlpack_device,
-    "item": _item,
-    "tolist": lambda self: _value(self).tolist(),
-    "tobytes": _tobytes,
+    "item": api_boundary(_item),
+    "tolist": api_boundary(lambda self: _value(self).tolist()),
+    "tobytes": api_boundary(_tobytes),
     "copy_to_host_async": lambda self: self._copy_single_device_array_to_host_async(),
     "unsafe_buffer_pointer": ArrayImpl.unsafe_buffer_pointer,
 }

@@ -19,7 +19,7 @@ from morphax.ir.sharding import PartitionSpec, check_spec
 from morphax.ir.trace import Tracer, close, stage
 from morphax.runtime import array, backend, eager, nonfinite, outline, shardings
 from morphax.runtime import compile as compiling
-from morphax.support import config, tracebacks, tree
+from morphax.support import config, dtypes, tracebacks, tree
 from morphax.support.tracebacks import api_boundary
 from morphax.transforms.flat import FlatFun, argument_path, check_callable, check_leaf, dce_names, name_of
 
@@ -630,12 +630,12 @@ class Wide:
 _flatten = tree.registry.flatten
 
 
-def _front(state: Jit, dispatch: Callable[..., Any]) -> Any:
+def _front(state: Jit, dispatch: Any) -> Any:
     """The function that `jit` returns: C++ dispatch, or its twin where there are many leaves."""
     state.forget = dispatch._clear_cache
     code = getattr(state.fun, "__code__", None)
     plain = code is not None and not code.co_flags & _TAKES_MORE and not code.co_kwonlyargcount
-    if plain and not state.fun.__defaults__ and 0 < code.co_argcount <= _FEW:
+    if code is not None and plain and not state.fun.__defaults__ and 0 < code.co_argcount <= _FEW:
         names = code.co_varnames[: code.co_argcount]
         if not any(n.startswith(("_", ".")) for n in names):
             return _fixed_front(names, code.co_posonlyargcount)(
@@ -735,13 +735,46 @@ def exact_numbers(args: tuple[Any, ...], static: Sequence[int] = ()) -> tuple[An
     return tuple(found)
 
 
-def program(*static: str, exact: bool = False) -> Callable[[Callable[..., Any]], Any]:
+_LIMIT = 2**31 - 1
+_BOUNDS = {d: (max(dtypes.iinfo(d).min, -_LIMIT), min(dtypes.iinfo(d).max, _LIMIT)) for d in dtypes.INTEGERS}
+_ANY = (-_LIMIT, _LIMIT)
+
+
+def holds(x: Any, value: int) -> bool:
+    """Whether an int beside the array `x` may go to a compiled function, which reads it as int32 and then converts it:
+    both types hold it."""
+    try:
+        low, high = _BOUNDS.get(x.aval.dtype, _ANY)
+    except AttributeError:
+        low, high = _BOUNDS.get(x.dtype, _ANY) if isinstance(x, (np.ndarray, np.generic)) else _ANY
+    return low <= value <= high
+
+
+def _all_hold(args: tuple[Any, ...], kwargs: dict[str, Any], nums: Sequence[int], names: Sequence[str]) -> bool:
+    """Whether the ints among the arguments that are not static may be compiled."""
+    arrays = args if not kwargs else (*args, *kwargs.values())
+    for k, a in enumerate(args):
+        if a.__class__ is int and k not in nums:
+            for x in arrays:
+                if x is not a and not holds(x, a):
+                    return False
+    for name, value in kwargs.items():
+        if value.__class__ is int and name not in names:
+            for x in args:
+                if not holds(x, value):
+                    return False
+    return True
+
+
+def program(*static: str, exact: bool = False, literals: bool = False) -> Callable[[Callable[..., Any]], Any]:
     """Decorator for array functions: called outside any transform they run as one compiled program; under a transform
     their operations go to it one by one, so that jaxprs stay flat.
 
     Args:
         static: names of the parameters that are not arrays.
         exact: round as `jit` does, also where arrays are small: optimised programs contract x * y + z, others do not.
+        literals: ints take the dtype of the arrays beside them. Those that it does not hold are not compiled but left
+            to the function itself, as under transforms, so that it can refuse them or know better.
     """
 
     def decorate(fun: Callable[..., Any]) -> Any:
@@ -752,15 +785,19 @@ def program(*static: str, exact: bool = False) -> Callable[[Callable[..., Any]],
         @functools.wraps(fun)
         def array_function(*args: Any, **kwargs: Any) -> Any:
             try:
-                if current.trace is outside:
-                    for a in args:
-                        if a.__class__ is float or a.__class__ is complex:
-                            args = exact_numbers(args, nums)
-                            break
-                    return compiled(*args, **kwargs)
-                if not current.recording and not _depends_on_tracers(args, kwargs):
-                    return _outside(compiled, exact_numbers(args, nums), kwargs)
-                return fun(*args, **kwargs)
+                inside = current.trace is not outside
+                if inside and (current.recording or _depends_on_tracers(args, kwargs)):
+                    return fun(*args, **kwargs)
+                for a in args:
+                    kind = a.__class__
+                    if kind is float or kind is complex:
+                        args = exact_numbers(args, nums)
+                        break
+                    if kind is int and literals and not 0 <= a <= 7 and not _all_hold(args, kwargs, nums, names):
+                        return fun(*args, **kwargs)
+                if kwargs and literals and not _all_hold(args, kwargs, nums, names):
+                    return fun(*args, **kwargs)
+                return _outside(compiled, args, kwargs) if inside else compiled(*args, **kwargs)
             except Exception as error:
                 try:
                     eager.explain(error, (args, kwargs))
@@ -769,7 +806,7 @@ def program(*static: str, exact: bool = False) -> Callable[[Callable[..., Any]],
                     raise
                 raise
 
-        array_function.compiled = compiled  # for operators, which look at the current trace themselves
+        array_function.compiled = compiled  # pyright: ignore[reportAttributeAccessIssue]  - for operators, which look at the current trace themselves
         return array_function
 
     return decorate
@@ -900,4 +937,6 @@ class Compiled:
             raise TypeError(f"{traced.name}: a compiled function cannot be called with traced values; use jit instead.")
         operands = [x for x, k in zip(leaves, traced.kept, strict=True) if k]
         outs = self._executable([*traced.consts, *operands], eager.target_of(leaves)[1])
+        if backend.results_watched():
+            nonfinite.check_program(traced.name, traced.program, [*traced.consts, *leaves], outs)
         return tree.unflatten(traced.out_tree, outs)

@@ -123,7 +123,7 @@ ALL = frozenset(BY_NAME.values())
 """The plain dtypes that arrays may have, `float0` excepted."""
 
 _FAMILY_OF = {BY_NAME[name]: family for family, names in _FAMILIES.items() for name in names if name in BY_NAME}
-_INTEGERS = frozenset(d for d, family in _FAMILY_OF.items() if issubclass(family, np.integer))
+INTEGERS = frozenset(d for d, family in _FAMILY_OF.items() if issubclass(family, np.integer))
 _FLOATING = frozenset(d for d, family in _FAMILY_OF.items() if family is np.floating)
 _COMPLEXES = frozenset(d for d, family in _FAMILY_OF.items() if family is np.complexfloating)
 _INEXACT = _FLOATING | _COMPLEXES
@@ -152,7 +152,7 @@ def is_inexact(dtype: DType) -> bool:
 
 def is_integer(dtype: DType) -> bool:
     """Whether `dtype` is a signed or unsigned integer; bool is not."""
-    return dtype in _INTEGERS
+    return dtype in INTEGERS
 
 
 def is_unsigned(dtype: DType) -> bool:
@@ -463,7 +463,7 @@ def finfo(dtype: object) -> np.finfo[Any]:  # Any: as DType
 def iinfo(int_type: object) -> ml_dtypes.iinfo:
     """Limits of an integer dtype.  ValueError: any other dtype."""
     named = named_dtype(int_type)
-    if named not in _INTEGERS:
+    if named not in INTEGERS:
         raise ValueError(f"iinfo: {named} is no integer type. Use finfo for floating types.")
     return _iinfo(named)  # type: ignore[arg-type]
 
@@ -473,7 +473,7 @@ def scalar_limits(dtype: np.dtype) -> tuple[Any, Any]:  # Any: NumPy scalars of 
     """The lowest and the highest value of a real dtype, infinities included, as scalars of it."""
     if dtype == bool_:
         return np.False_, np.True_
-    if dtype in _INTEGERS:
+    if dtype in INTEGERS:
         return dtype.type(_iinfo(dtype).min), dtype.type(_iinfo(dtype).max)
     info = _finfo(dtype)
     with np.errstate(all="ignore"):
