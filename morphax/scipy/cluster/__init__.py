@@ -1,0 +1,3 @@
+"""SciPy's clustering."""
+
+from morphax.scipy.cluster import vq
