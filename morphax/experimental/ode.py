@@ -93,14 +93,14 @@ def optimal_step_size(
     return jnp.where(mean_error_ratio == 0, last_step * ifactor, last_step * factor)
 
 
-def initial_step_size(func: Func, t0: Any, y0: Any, order: int, rtol: Any, atol: Any, f0: Any) -> Any:
+def initial_step_size(fun: Func, t0: Any, y0: Any, order: int, rtol: Any, atol: Any, f0: Any) -> Any:
     """A first step from the sizes of y, its derivative, and the change of that over a small step."""
     scale = atol + jnp.abs(y0) * rtol
     d0 = _norm(y0 / scale)
     d1 = _norm(f0 / scale)
     flat = (d0 < 1e-5) | (d1 < 1e-5)
     h0 = jnp.where(flat, 1e-6, 0.01 * d0 / jnp.where(flat, 1.0, d1))
-    f1 = func(y0 + h0.astype(y0.real.dtype) * f0, t0 + h0)
+    f1 = fun(y0 + h0.astype(y0.real.dtype) * f0, t0 + h0)
     d2 = _norm((f1 - f0) / scale) / h0
     still = (d1 <= 1e-15) & (d2 <= 1e-15)
     largest = jnp.where(still, 1.0, jnp.maximum(d1, d2))

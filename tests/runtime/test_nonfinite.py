@@ -130,3 +130,9 @@ def test_global_flag():
     finally:
         morphax.config.update("jax_debug_infs", before)
     assert np.isinf(f(0.0))
+
+
+def test_functions_compiled_ahead_of_time():
+    compiled = morphax.jit(logarithm).lower(1.0).compile()
+    with pytest.raises(FloatingPointError, match="encountered in log"):
+        compiled(-1.0)
