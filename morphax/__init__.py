@@ -171,6 +171,7 @@ _MODULES = frozenset(
         "custom_batching",
         "custom_derivatives",
         "debug",
+        "example_libraries",
         "experimental",
         "dtypes",
         "errors",

@@ -1,0 +1,1 @@
+"""Small libraries that show how to write optimizers and neural networks."""
