@@ -40,9 +40,10 @@ def test_cosine_transforms(kind, norm):
         near(getattr(fft, name)(X, kind, (5,), [0], norm), getattr(fft_oracle, name)(X, kind, (5,), [0], norm))
 
 
-@pytest.mark.parametrize("mode, theirs", [("constant", "constant"), ("nearest", "nearest"), ("wrap", "grid-wrap"), ("mirror", "mirror"), ("reflect", "reflect")])  # fmt: skip
+@pytest.mark.parametrize("mode", ["constant", "nearest", "wrap", "mirror", "reflect"])
 @pytest.mark.parametrize("order", [0, 1])
-def test_map_coordinates(mode, theirs, order):
+def test_map_coordinates(mode, order):
+    theirs = {"wrap": "grid-wrap"}.get(mode, mode)
     places = [RNG.uniform(-9, 12, size=60), RNG.uniform(-9, 15, size=60)]
     wanted = image_oracle.map_coordinates(X, places, order=order, mode=theirs, cval=3.0)
     got = np.asarray(ndimage.map_coordinates(X, places, order, mode, 3.0))

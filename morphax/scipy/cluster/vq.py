@@ -22,7 +22,7 @@ def vq(obs: Any, code_book: Any, check_finite: bool = True) -> tuple[Any, Any]:
     obs, code_book = jnp.asarray(obs), jnp.asarray(code_book)
     if typeof(obs).ndim != typeof(code_book).ndim or typeof(obs).ndim not in (1, 2):
         raise ValueError(
-            f"vq: takes two arrays of one or two axes; the shapes are {typeof(obs).shape} and {typeof(code_book).shape}."
+            f"vq: takes two arrays of 1 or 2 axes; the shapes are {typeof(obs).shape} and {typeof(code_book).shape}."
         )
     if typeof(obs).shape[1:] != typeof(code_book).shape[1:]:
         raise ValueError(f"vq: rows differ in length: {typeof(obs).shape} and {typeof(code_book).shape}.")

@@ -1,0 +1,3 @@
+"""SciPy's solvers for matrices that are only known by their products."""
+
+from morphax.scipy.sparse import linalg
