@@ -21,6 +21,7 @@ from morphax.support.tracebacks import api_boundary
 typeof = avals.operand_type
 _outside = base()
 _PYTHON = (bool, int, float, complex)
+_LITERALS = frozenset((int, float, complex))
 _LARGE = 2**31 - 1
 
 # ---- operators -------------------------------------------------------------------------------------------------------
@@ -59,7 +60,7 @@ def _infix(function: Any, swapped: bool = False) -> Callable[..., Any]:
             kind = other.__class__
             if kind not in _ACCEPTED and not _accepts(name, other):
                 return NotImplemented
-            if current.trace is _outside and (kind is not int or 0 <= other <= 7 or holds(self, other)):
+            if current.trace is _outside and (kind not in _LITERALS or holds(self, other)):
                 return compiled(other, self) if swapped else compiled(self, other)
             return plain(other, self) if swapped else plain(self, other)
         except Exception as error:
@@ -263,6 +264,19 @@ def _view(self: Any, dtype: Any = None, type: None = None) -> Any:
     return structure.bitcast_convert_type(grouped, new_dtype=wanted)
 
 
+def _byteswap(self: Any) -> Any:
+    """The bytes of each number in reverse."""
+    bytes_of = _view(shapes.expand_dims(self, -1), np.uint8)
+    return structure.squeeze(_view(shapes.flip(bytes_of, -1), self.aval.dtype), dimensions=(self.aval.ndim,))
+
+
+def _gone(name: str, instead: str) -> property:
+    def refuse(self: Any) -> Any:
+        raise AttributeError(f"arr.{name} has been removed. Use {instead}.")
+
+    return property(refuse)
+
+
 @api_boundary
 def _iterate(self: Any) -> Any:
     if not self.aval.ndim:
@@ -331,6 +345,9 @@ _NUMERICAL: dict[str, Any] = {
     "round": _round,
     "view": _view,
     "to_device": _to_device,
+    "byteswap": _byteswap,
+    "device_buffer": _gone("device_buffer", "arr.addressable_data(0)"),
+    "device_buffers": _gone("device_buffers", "[x.data for x in arr.addressable_shards]"),
     "conj": _method(ufuncs.conj),
     "conjugate": _method(ufuncs.conjugate),
     "trace": _method(shapes.trace),
@@ -360,7 +377,7 @@ _OF_TRACERS: dict[str, Any] = {
 # Methods written here, whose errors must end where they were called. The others see to that themselves.
 _LONG = frozenset(
     [_nonzero, _compress, _reshape, _transpose, _astype, _flatten, _clip, _copy, _dot, _round, _dunder_round]
-    + [_to_device, _view, _namespace]
+    + [_to_device, _view, _namespace, _byteswap]
 )
 
 

@@ -107,10 +107,8 @@ class ufunc:
         self.__name__ = self.__qualname__ = name or func.__name__
         self.__doc__ = func.__doc__
         self.__module__ = __name__
-        self.nin = nin
-        self.nout = nout
-        self.nargs = nargs or nin
-        self.identity = identity
+        self._counts = (nin, nout, nargs or nin)
+        self._identity = identity
         self._call: Any = call or func
         self._reduce = reduce
         self._accumulate = accumulate
@@ -130,6 +128,11 @@ class ufunc:
         except Exception as error:
             tracebacks.clean(error)
             raise
+
+    nin = property(lambda self: self._counts[0], doc="Number of inputs.")
+    nout = property(lambda self: self._counts[1], doc="Number of results.")
+    nargs = property(lambda self: self._counts[2], doc="Number of inputs that arrays may be given for.")
+    identity = property(lambda self: self._identity, doc="What a reduction of nothing is; None where there is none.")
 
     @property
     def compiled(self) -> Any:
@@ -552,8 +555,15 @@ def _floored_rest(x: Any, y: Any) -> Any:
         return rest
     _no_complex("remainder", dtype)
     zero = family.like(x, 0)
-    other = ew.and_(ew.ne(rest, zero), ew.ne(ew.lt(rest, zero), ew.lt(y, zero)))
-    return ew.select_n(other, rest, ew.add(rest, y))
+    below = ew.lt(y, zero)
+    other = ew.and_(ew.ne(rest, zero), ew.ne(ew.lt(rest, zero), below))
+    out = ew.select_n(other, rest, ew.add(rest, y))
+    if dtypes.is_integer(dtype):
+        return out
+    # A rest of 0 has the sign of y. (rest + x) - x is +0 with the derivative of the rest.
+    plus = ew.sub(ew.add(rest, x), x)
+    minus = ew.neg(ew.sub(ew.sub(x, rest), x))
+    return ew.select_n(ew.eq(rest, zero), out, ew.select_n(below, plus, minus))
 
 
 def _no_complex(name: str, dtype: Any) -> None:
@@ -662,6 +672,8 @@ def _sign_of_power(odd: Any, x: Any) -> Any:
 @program(literals=True)
 def _general_power(x1: Any, x2: Any, /) -> Any:
     x, y = _numbers_pair("power", x1, x2)
+    if typeof(x).weak_type and not typeof(y).weak_type:  # the primitive's result is as weak as its base
+        x = structure.convert(x, typeof(x).dtype, False)
     return _integer_power(x, y) if dtypes.is_integer(typeof(x).dtype) else ew.pow(x, y)
 
 

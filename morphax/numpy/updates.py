@@ -20,6 +20,7 @@ from morphax.support.tracebacks import api_boundary
 typeof = avals.operand_type
 _outside = base()
 _INT = np.dtype("int32")
+_LITERALS = frozenset((int, float, complex))
 
 # ---- changes ---------------------------------------------------------------------------------------------------------
 
@@ -506,7 +507,7 @@ class Place:
                 return masked
         plan, given = indexing.read(f"at[].{name}", shape, self.index, mode is None)
         if current.trace is _outside and mode is None:
-            unchecked = values.__class__ is not int or 0 <= values <= 7 or holds(x, values)
+            unchecked = values.__class__ not in _LITERALS or holds(x, values)
             if (
                 unchecked
                 and plan.window is not None

@@ -740,9 +740,11 @@ _BOUNDS = {d: (max(dtypes.iinfo(d).min, -_LIMIT), min(dtypes.iinfo(d).max, _LIMI
 _ANY = (-_LIMIT, _LIMIT)
 
 
-def holds(x: Any, value: int) -> bool:
-    """Whether an int beside the array `x` may go to a compiled function, which reads it as int32 and then converts it:
-    both types hold it."""
+def holds(x: Any, value: Any) -> bool:
+    """Whether a Python number beside the array `x` may go to a compiled function, which reads it in the default dtype
+    and then converts it: both dtypes hold it."""
+    if value.__class__ is not int:
+        return x.dtype not in _WIDE_DTYPES or config.enable_x64.value
     try:
         low, high = _BOUNDS.get(x.aval.dtype, _ANY)
     except AttributeError:
@@ -788,13 +790,15 @@ def program(*static: str, exact: bool = False, literals: bool = False) -> Callab
                 inside = current.trace is not outside
                 if inside and (current.recording or _depends_on_tracers(args, kwargs)):
                     return fun(*args, **kwargs)
+                inexact = False
                 for a in args:
                     kind = a.__class__
                     if kind is float or kind is complex:
-                        args = exact_numbers(args, nums)
-                        break
-                    if kind is int and literals and not 0 <= a <= 7 and not _all_hold(args, kwargs, nums, names):
+                        inexact = True
+                    elif kind is int and literals and not 0 <= a <= 7 and not _all_hold(args, kwargs, nums, names):
                         return fun(*args, **kwargs)
+                if inexact:
+                    args = exact_numbers(args, nums)
                 if kwargs and literals and not _all_hold(args, kwargs, nums, names):
                     return fun(*args, **kwargs)
                 return _outside(compiled, args, kwargs) if inside else compiled(*args, **kwargs)
@@ -806,7 +810,8 @@ def program(*static: str, exact: bool = False, literals: bool = False) -> Callab
                     raise
                 raise
 
-        array_function.compiled = compiled  # pyright: ignore[reportAttributeAccessIssue]  - for operators, which look at the current trace themselves
+        # For operators, which look at the current trace themselves.
+        array_function.compiled = compiled  # pyright: ignore[reportAttributeAccessIssue]
         return array_function
 
     return decorate

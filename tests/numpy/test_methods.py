@@ -9,6 +9,7 @@ import pytest
 from morphax import numpy as jnp
 from morphax import random
 from morphax.runtime.jit import jit
+from morphax.support import config
 from morphax.transforms import api
 
 FLOAT_OPERATORS = "add sub mul truediv floordiv mod pow eq ne lt le gt ge".split()
@@ -131,3 +132,19 @@ def test_derivatives_of_array_functions():
     assert api.grad(lambda x: jnp.linspace(x, 2.0, 3).sum())(1.0).item() == pytest.approx(1.5)
     assert api.vmap(jnp.dot)(jnp.ones((3, 2)), jnp.ones((3, 2))).tolist() == [2, 2, 2]
     assert api.vmap(lambda x: jnp.einsum("i,j->ij", x, x))(jnp.ones((3, 2))).shape == (3, 2, 2)
+
+
+def test_numbers_beside_64_bit_arrays_keep_their_digits():
+    x = jnp.array([1.5], "float64")
+    assert not config.enable_x64.value
+    for found, want in [
+        (x - 1.4, 1.5 - 1.4),
+        (1.4 - x, 1.4 - 1.5),
+        (x * 0.1, 1.5 * 0.1),
+        (x**0.1, 1.5**0.1),
+        (x.at[0].set(0.1), 0.1),
+        (x.at[jnp.array([0])].add(0.1), 1.6),
+        (jnp.maximum(x, 1.6), 1.6),
+        (jnp.clip(x, 0.1, 1.1), 1.1),
+    ]:
+        assert found.dtype == "float64" and abs(found.item() - want) <= 2.3e-16
