@@ -153,6 +153,7 @@ def _mul_transpose(ct: Any, x: Any, y: Any) -> Any:
 
 mul = _row("mul", "fciub", "stablehlo.multiply", lambda z, x, y: y, lambda z, x, y: x, transpose=_mul_transpose)
 
+
 def _div_transpose(ct: Any, x: Any, y: Any) -> Any:
     if is_unknown(y):
         raise family.not_linear("div")

@@ -162,8 +162,8 @@ def _str(self: Any) -> str:
     return str(_value(self))
 
 
-def _format(self: Any, spec: str) -> str:
-    return format(_value(self)[()], spec) if self.ndim == 0 else format(_value(self), spec)
+def _format(self: Any, format_spec: str) -> str:
+    return format(_value(self)[()], format_spec) if self.ndim == 0 else format(_value(self), format_spec)
 
 
 # ---- copies, pickles, DLPack ----------------------------------------------------------------------------------------
