@@ -387,7 +387,7 @@ def _top(x: Any, axes: tuple[int, ...]) -> tuple[Any, Any]:
 
 
 def _log1p(x: Any) -> Any:
-    """log(1 + x) for x >= 0, from `log`, which XLA computes in vectors. Higham: Accuracy and stability, section 1.14."""
+    """log(1 + x) for x >= 0, from `log`, which XLA computes in vectors. Higham: Accuracy and stability, 1.14."""
     y = x + 1
     off = where(y == 1, like(y, 1), y - 1)
     return where(y == 1, x, ew.log(y) * (x / off))
