@@ -1,0 +1,3 @@
+"""SciPy's geometry."""
+
+from morphax.scipy.spatial import transform
