@@ -243,8 +243,9 @@ class Slerp(NamedTuple):
         times = _floating(times)
         if rotations.single or typeof(times).shape != (len(rotations),):
             raise ValueError(f"Slerp.init: needs a stack of as many rotations as times, {typeof(times).shape}.")
-        between = rotations[:-1].inv() * rotations[1:]
-        return cls(times, jnp.diff(times), rotations[:-1], between.as_rotvec())
+        first, last = Rotation(rotations.quat[:-1]), Rotation(rotations.quat[1:])
+        between = first.inv() * last
+        return cls(times, jnp.diff(times), first, between.as_rotvec())
 
     def __call__(self, times: Any) -> Rotation:
         """The rotations at `times`, a number or shape (m,)."""

@@ -244,7 +244,11 @@ def digamma(x: Any) -> Any:
     return special.digamma(*floats("digamma", x))
 
 
-@smooth(None, lambda y, n, x: _polygamma(n + 1, x))
+def _polygamma_slope(y: Any, n: Any, x: Any) -> Any:
+    return _polygamma(n + 1, x)
+
+
+@smooth(None, _polygamma_slope)
 def _polygamma(n: Any, x: Any) -> Any:
     return jnp.where(n == 0, special.digamma(x), special.polygamma(n, x))
 
@@ -326,7 +330,11 @@ def i1e(x: Any) -> Any:
     return bessel.bessel_i1e(*floats("i1e", x))
 
 
-@smooth(lambda y, x: _i1(x))
+def _i0_slope(y: Any, x: Any) -> Any:
+    return _i1(x)
+
+
+@smooth(_i0_slope)
 def _i0(x: Any) -> Any:
     return jnp.exp(jnp.abs(x)) * bessel.bessel_i0e(x)
 

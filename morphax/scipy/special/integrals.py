@@ -58,7 +58,11 @@ def _expn_series(n: Any, x: Any) -> Any:
     return _repeat(22, step, (first, jnp.ones_like(x)), typeof(x).dtype)[0]
 
 
-@smooth(None, lambda y, n, x: -_expn(n - 1, x))
+def _expn_slope(y: Any, n: Any, x: Any) -> Any:
+    return -_expn(n - 1, x)
+
+
+@smooth(None, _expn_slope)
 def _expn(n: Any, x: Any) -> Any:
     valid = (n >= 0) & (n == jnp.floor(n)) & (x >= 0)
     inner = valid & (n >= 1) & (x > 0)
@@ -303,10 +307,14 @@ def _far(a: Any, b: Any, x: Any) -> Any:
     return _gammasgn(b) * _gammasgn(top) * jnp.exp(scale) * total
 
 
+def _kummer_slope(y: Any, a: Any, b: Any, x: Any) -> Any:
+    return a / b * _hyp1f1(a + 1, b + 1, x)
+
+
 @smooth(
     lambda y, a, b, x: _kummer(a, b, x)[1],
     lambda y, a, b, x: _kummer(a, b, x)[2],
-    lambda y, a, b, x: a / b * _hyp1f1(a + 1, b + 1, x),
+    _kummer_slope,
 )
 def _hyp1f1(a: Any, b: Any, x: Any) -> Any:
     top = jnp.where(x < 0, b - a, a)
@@ -349,11 +357,15 @@ def _ratio(top: tuple[Any, Any], bottom: tuple[Any, Any]) -> Any:
     return jnp.where(pole, 0, sign * jnp.exp(logs))
 
 
+def _gauss_slope(y: Any, a: Any, b: Any, c: Any, x: Any) -> Any:
+    return a * b / c * _hyp2f1(a + 1, b + 1, c + 1, x)
+
+
 @smooth(
     lambda y, a, b, c, x: _gauss(a, b, c, x)[1][0],
     lambda y, a, b, c, x: _gauss(a, b, c, x)[1][1],
     lambda y, a, b, c, x: _gauss(a, b, c, x)[2],
-    lambda y, a, b, c, x: a * b / c * _hyp2f1(a + 1, b + 1, c + 1, x),
+    _gauss_slope,
 )
 def _hyp2f1(a: Any, b: Any, c: Any, x: Any) -> Any:
     s = c - a - b

@@ -280,7 +280,7 @@ def _log_of_either(p: Any, complement: Any) -> Any:
 
 
 def _bounds(row: Row, shapes: list[Any]) -> tuple[Any, Any]:
-    return row.support(*shapes) if callable(row.support) else row.support
+    return row.support if isinstance(row.support, tuple) else row.support(*shapes)
 
 
 def _inner_point(row: Row, low: Any, high: Any) -> Any:
