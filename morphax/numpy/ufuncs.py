@@ -544,8 +544,11 @@ def _floor_of_quotient(x: Any, y: Any) -> Any:
     rest = _floored_rest(x, y)
     # x - rest is a multiple of y up to rounding: the nearest integer to the quotient is exact.
     quotient = _to_nearest(ew.div(ew.sub(x, rest), y))
-    zero = family.like(y, 0)
-    return ew.select_n(ew.eq(y, zero), quotient, ew.div(x, y))
+    ratio = ew.div(x, y)
+    # By an infinity: -1 where the signs differ, for then the rest is the infinity; else 0.
+    beyond = ew.select_n(ew.eq(rest, y), ratio, family.like(y, -1))
+    quotient = ew.select_n(ew.eq(ew.abs(y), family.like(y, np.inf)), quotient, beyond)
+    return ew.select_n(ew.eq(y, family.like(y, 0)), quotient, ratio)
 
 
 def _floored_rest(x: Any, y: Any) -> Any:
@@ -720,7 +723,9 @@ def _hypotenuse(x: Any, y: Any) -> Any:
     plain = ew.or_(ew.eq(longer, zero), ew.eq(longer, family.like(longer, np.inf)))
     safe = ew.select_n(plain, longer, family.like(longer, 1))
     ratio = ew.select_n(plain, ew.div(shorter, safe), zero)
-    return ew.mul(longer, ew.sqrt(ew.add(ew.square(ratio), family.like(x, 1))))
+    out = ew.mul(longer, ew.sqrt(ew.add(ew.square(ratio), family.like(x, 1))))
+    infinite = ew.or_(_is_inf(x), _is_inf(y))  # whatever the other leg is, NaN included
+    return ew.select_n(infinite, out, ew.full(typeof(out).shape, family.like(out, np.inf)))
 
 
 hypot = _of_two_floats(
@@ -803,22 +808,28 @@ def _log_sum(name: str, exponential: Any, logarithm1p: Any) -> Callable[..., Any
         x, y = promotion.inexact_pair(name, x, y)
         if dtypes.is_complex(typeof(x).dtype):
             return _complex_log_sum(name, x, y)
-        # max + log(1 + exp(-|x - y|)); equal infinities have no difference.
-        most = ew.max(x, y)
-        gap = ew.sub(x, y)
+        # max + log(1 + exp(min - max)); equal infinities have no difference. Chosen, not folded: either choice is the
+        # same smooth function, so that derivatives of every order are right also where x = y.
+        most, least = _greater_first(x, y)
+        gap = ew.sub(least, most)
         same = ew.ne(gap, gap)
         gap = ew.select_n(same, gap, family.like(gap, 0))
-        total = ew.add(most, logarithm1p(exponential(ew.neg(ew.abs(gap)))))
+        total = ew.add(most, logarithm1p(exponential(gap)))
         return ew.select_n(same, total, ew.add(x, y))
 
     return fun
 
 
+def _greater_first(x: Any, y: Any) -> tuple[Any, Any]:
+    """The operand with the greater real part, and the other one."""
+    first = ew.ge(ew.real(x), ew.real(y)) if dtypes.is_complex(typeof(x).dtype) else ew.ge(x, y)
+    return ew.select_n(first, y, x), ew.select_n(first, x, y)
+
+
 def _complex_log_sum(name: str, x: Any, y: Any) -> Any:
     if name == "logaddexp2":
         raise NotImplementedError("logaddexp2: does not accept complex numbers. Use logaddexp.")
-    first = ew.ge(ew.real(x), ew.real(y))
-    most, least = ew.select_n(first, y, x), ew.select_n(first, x, y)
+    most, least = _greater_first(x, y)
     return ew.add(most, ew.log1p(ew.exp(ew.sub(least, most))))
 
 
