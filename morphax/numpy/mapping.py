@@ -191,8 +191,8 @@ def apply_along_axis(func1d: Callable[..., Any], axis: int, arr: Any, *args: Any
     arr = creation.asarray(promotion.checked("apply_along_axis", arr))
     axis = promotion.axis_of("apply_along_axis", axis, arr.ndim)
     fun = lambda line: func1d(line, *args, **kwargs)  # noqa: E731
-    for _ in range(axis + 1, arr.ndim):
-        fun = api.vmap(fun, in_axes=1, out_axes=-1)
+    for k in range(1, arr.ndim - axis):
+        fun = api.vmap(fun, in_axes=k, out_axes=-1)
     for _ in range(axis):
         fun = api.vmap(fun, in_axes=0, out_axes=0)
     return fun(arr)
