@@ -37,6 +37,7 @@ def seconds_a_call(jax: Any, call: Callable[[], Any], batch_seconds: float = 4e-
     """Least of seven medians of eleven batches; a batch ends when its last result is there."""
 
     def batch(count: int) -> float:
+        result = None
         start = time.perf_counter()
         for _ in range(count):
             result = call()

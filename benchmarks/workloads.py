@@ -41,6 +41,7 @@ def chain(jax: Any, jnp: Any) -> Program:
 
 def mlp_loss(jnp: Any) -> Callable[..., Any]:
     def predict(params: Any, inputs: Any) -> Any:
+        outputs = inputs
         for weights, bias in params:
             outputs = jnp.dot(inputs, weights) + bias
             inputs = jnp.tanh(outputs)

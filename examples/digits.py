@@ -41,7 +41,7 @@ class Digits(NamedTuple):
 
 
 def load(key: Any) -> Digits:
-    digits = load_digits()
+    digits: Any = load_digits()
     order = np.asarray(jax.random.permutation(key, len(digits.target)))
     images = jnp.asarray(digits.data[order] / 16.0, dtype=jnp.float32)
     labels = jnp.asarray(digits.target[order], dtype=jnp.int32)

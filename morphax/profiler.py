@@ -175,7 +175,7 @@ def _serve_once(path: pathlib.Path) -> None:
             self.server.asked = True  # type: ignore[attr-defined] - the attribute is ours
             super().do_GET()
 
-        def log_message(self, *args: Any) -> None:
+        def log_message(self, format: str, *args: Any) -> None:
             pass
 
     class Server(socketserver.TCPServer):

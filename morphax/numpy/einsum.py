@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import opt_einsum
+from opt_einsum import parser
 
 from morphax.ir import avals
 from morphax.numpy import creation, promotion, shapes, ufuncs
@@ -296,7 +297,7 @@ Path = tuple[tuple[int, ...], ...]
 @functools.lru_cache(1024)
 def _plan(subscripts: str, found: tuple[tuple[int, ...], ...], optimize: Any) -> tuple[tuple[str, ...], str, Path]:
     """Names of the operands' axes, of the result's, and the order of contraction."""
-    inputs, output, _ = opt_einsum.parser.parse_einsum_input([subscripts, *found], shapes=True)
+    inputs, output, _ = parser.parse_einsum_input([subscripts, *found], shapes=True)
     names = tuple(inputs.split(","))
     if len(names) == 1:
         return names, output, ((0,),)

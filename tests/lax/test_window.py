@@ -193,7 +193,6 @@ def test_first_of_equal_extremes_takes_the_derivative(pool):
 def test_other_platforms_use_operations_of_xla():
     x = draw(4, 4)
 
-
     def loss(x):
         return lax.reduce_window(x, -np.inf, lax.max, (2, 2), (2, 2), "SAME").sum()
 
