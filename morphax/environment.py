@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from morphax.ir.primitive import registry
-from morphax.runtime import backend, eager, versions
+from morphax.runtime import backend, jit, versions
 from morphax.runtime import compile as compiling
 from morphax.version import __version__
 
@@ -20,7 +20,7 @@ def clear_caches() -> None:
     for primitive in registry.values():
         primitive.eager.clear()
     compiling.clear()
-    eager.CACHE.clear()
+    jit.clear()
 
 
 def print_environment_info(return_string: bool = False) -> Any:

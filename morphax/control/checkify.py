@@ -155,6 +155,7 @@ class Checkify(Trace):
     """Applies operations and checks them. `code` and `slots` hold the first failure."""
 
     __slots__ = ("code", "errors", "sites", "slots")
+    records = True  # operations on known values are checked too
 
     def __init__(self, parent: Trace, errors: frozenset):
         self.parent = parent

@@ -76,7 +76,7 @@ def array_equal(a1: Any, a2: Any, equal_nan: bool = False) -> Any:
     """Whether two arrays have the same shape and entries.
 
     >>> from morphax import numpy as jnp
-    >>> bool(jnp.array_equal(jnp.array([1, 2]), jnp.array([1, 2])))
+    >>> jnp.array_equal(jnp.array([1, 2]), jnp.array([1, 2])).item()
     True
     """
     try:
@@ -91,7 +91,7 @@ def array_equiv(a1: Any, a2: Any) -> Any:
     """Whether two arrays broadcast to the same entries.
 
     >>> from morphax import numpy as jnp
-    >>> bool(jnp.array_equiv(jnp.array([1, 1]), 1))
+    >>> jnp.array_equiv(jnp.array([1, 1]), 1).item()
     True
     """
     try:

@@ -5,6 +5,7 @@ import functools
 import inspect
 import itertools
 import logging
+import weakref
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -127,6 +128,17 @@ class Traced:
         return found
 
 
+_living: "weakref.WeakSet[Jit]" = weakref.WeakSet()
+
+
+def clear() -> None:
+    """Forget the traces and compiled programs of every function."""
+    for state in list(_living):
+        state.traces.clear()
+        state.wide = None
+    eager.CACHE.clear()
+
+
 class Jit:
     """State of one jitted function: its options, its traces, and the ledger of its cache misses."""
 
@@ -162,6 +174,7 @@ class Jit:
         self.forget: Callable[[], None] = lambda: None
         self.traces: dict[Any, Traced] = {}
         self.ledger: collections.deque[dict[str, Any]] = collections.deque(maxlen=_NOTES_KEPT)
+        _living.add(self)
 
     def clear(self) -> None:
         """Forget every trace and compiled program of this function."""
@@ -307,7 +320,7 @@ class Jit:
         executable = traced.executable(target)
         outs = executable([*traced.consts, *operands], committed)
         if backend.results_watched():
-            nonfinite.check_program(self.name, traced.program, [*traced.consts, *leaves], outs)
+            nonfinite.check_program(self.name, traced.program, [*traced.consts, *leaves], outs, self.eager)
             return tree.unflatten(traced.out_tree, outs), None, False
         fast = eager.fast_path(executable, traced.out_tree, traced.consts, committed)
         if self._suits_twin(traced, leaves) and not executable.has_keys:
@@ -632,7 +645,7 @@ _flatten = tree.registry.flatten
 
 def _front(state: Jit, dispatch: Any) -> Any:
     """The function that `jit` returns: C++ dispatch, or its twin where there are many leaves."""
-    state.forget = dispatch._clear_cache
+    state.forget = lambda: dispatch._clear_cache()  # the bound method of C++ is unknown to the collector of cycles
     code = getattr(state.fun, "__code__", None)
     plain = code is not None and not code.co_flags & _TAKES_MORE and not code.co_kwonlyargcount
     if code is not None and plain and not state.fun.__defaults__ and 0 < code.co_argcount <= _FEW:

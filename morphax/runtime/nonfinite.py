@@ -49,8 +49,10 @@ def check_operation(name: str, outs: Sequence[Any]) -> None:
             raise _error(kind, name, current.source or user_source(2))
 
 
-def check_program(name: str, jaxpr: Jaxpr, args: Sequence[Any], outs: Sequence[Any]) -> None:
-    """Look at the results of a compiled program.
+def check_program(
+    name: str, jaxpr: Jaxpr, args: Sequence[Any], outs: Sequence[Any], array_function: bool = False
+) -> None:
+    """Look at the results of a compiled program; that of an array function knows the line that called it first only.
 
     Raises:
         FloatingPointError: one is bad; it names the operation that made the first such value on the way there.
@@ -69,7 +71,8 @@ def check_program(name: str, jaxpr: Jaxpr, args: Sequence[Any], outs: Sequence[A
         raise FloatingPointError(
             f"invalid value ({kind}) in output {position} of {name}, passed on from its arguments."
         )
-    raise _error(kind, found.primitive.name, found.source, f", inside {name}")
+    source = user_source(2) if array_function else found.source
+    raise _error(kind, found.primitive.name, source, f", inside {name}")
 
 
 def _is_deleted(x: Any) -> bool:
