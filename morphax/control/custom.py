@@ -222,11 +222,12 @@ def _linearize(d: ad.Differentiate, primals: Sequence[Any], tangents: Sequence[A
             f"{rules.name} has a custom derivative and closes over a value that is being differentiated. Pass that "
             "value as an argument."
         )
-    xs, ts = list(primals[count:]), list(tangents[count:])
+    current.trace = d.parent
+    xs, ts = [as_array(x) for x in primals[count:]], list(tangents[count:])  # the user's rule gets no bare numbers
     forward_mode = d.tangent is d.parent
     if rules.jvp is not None and (rules.bwd is None or forward_mode):
         current.trace = d.tangent
-        outs, out_ts = rules.jvp(xs, ts)
+        outs, out_ts = rules.jvp(xs, [t if t is None else as_array(t) for t in ts])
         _check_outputs(rules.name, "JVP", outs, params["call_jaxpr"])
         return outs, out_ts
     if rules.fwd is None:

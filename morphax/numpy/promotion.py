@@ -15,7 +15,7 @@ from morphax.ir import avals
 from morphax.ir.avals import ShapedArray
 from morphax.ops import elementwise as ew
 from morphax.ops import family, structure
-from morphax.support import config, dtypes
+from morphax.support import config, dtypes, errors
 
 _PYTHON = frozenset((bool, int, float, complex))
 
@@ -279,7 +279,8 @@ def common_shape(name: str, shapes: Sequence[tuple[int, ...]]) -> tuple[int, ...
     """The shape that shapes broadcast to.
 
     Raises:
-        ValueError: they do not, or ranks differ and numpy_rank_promotion is 'raise'.
+        IncompatibleShapesError: they do not.
+        ValueError: ranks differ and numpy_rank_promotion is 'raise'.
     """
     full = [s for s in shapes if s]
     if not full:
@@ -293,7 +294,7 @@ def common_shape(name: str, shapes: Sequence[tuple[int, ...]]) -> tuple[int, ...
         for k, size in enumerate(shape, offset):
             if size != 1 and result[k] not in (1, size):
                 listed = " and ".join(map(str, full))
-                raise ValueError(
+                raise errors.IncompatibleShapesError(
                     f"{name}: Incompatible shapes for broadcasting: {listed}. Axes, counted from the last, must be "
                     "equal or 1; reshape or transpose one operand."
                 )

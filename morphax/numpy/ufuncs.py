@@ -554,10 +554,12 @@ def _floor_of_quotient(x: Any, y: Any) -> Any:
 def _floored_rest(x: Any, y: Any) -> Any:
     dtype = typeof(x).dtype
     rest = ew.rem(x, y)
-    if dtypes.is_unsigned(dtype):
-        return rest
     _no_complex("remainder", dtype)
     zero = family.like(x, 0)
+    if dtypes.is_integer(dtype):  # the rest of a division by zero is zero, as in NumPy
+        rest = ew.select_n(ew.eq(y, zero), rest, zero)
+    if dtypes.is_unsigned(dtype):
+        return rest
     below = ew.lt(y, zero)
     other = ew.and_(ew.ne(rest, zero), ew.ne(ew.lt(rest, zero), below))
     out = ew.select_n(other, rest, ew.add(rest, y))

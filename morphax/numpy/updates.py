@@ -280,7 +280,8 @@ class Place:
         else:
             chosen = Mode.from_any(mode)
         how = How(chosen, fill_value, indices_are_sorted, unique_indices, wrap_negative_indices)
-        plan, given = indexing.read("at[].get", x.aval.shape, self.index, mode is None)
+        index = self.index if wrap_negative_indices else _unwrapped(self.index)
+        plan, given = indexing.read("at[].get", x.aval.shape, index, mode is None)
         plan, given = _loose(plan, given, x.aval.shape)
         return indexing._take(x, given, plan=plan, how=how)
 
@@ -505,8 +506,9 @@ class Place:
             masked = _by_mask(name, x, self.index, values)
             if masked is not None:
                 return masked
-        plan, given = indexing.read(f"at[].{name}", shape, self.index, mode is None)
-        if current.trace is _outside and mode is None:
+        index = self.index if wrap else _unwrapped(self.index)
+        plan, given = indexing.read(f"at[].{name}", shape, index, mode is None)
+        if current.trace is _outside and mode is None and wrap:
             unchecked = values.__class__ not in _LITERALS or holds(x, values)
             if (
                 unchecked
@@ -523,6 +525,12 @@ class Place:
 @functools.lru_cache(256)
 def _how(mode: Mode, is_sorted: bool, unique: bool, wrap: bool) -> How:
     return How(mode, None, is_sorted, unique, wrap)
+
+
+def _unwrapped(index: Any) -> Any:
+    """An index whose negative ints are arrays, so that they count as outside."""
+    parts = index if isinstance(index, tuple) else (index,)
+    return tuple([np.asarray(p, _INT) if p.__class__ is int and p < 0 else p for p in parts])
 
 
 def _loose(plan: Plan, given: list[Any], shape: tuple[int, ...]) -> tuple[Plan, list[Any]]:

@@ -30,13 +30,14 @@ _started_in: int = 0
 # ---- states that the C++ dispatch insists on ------------------------------------------------------------------------
 
 _inside_transform = _jax.config.Config("morphax_inside_transform", False, include_in_jit_key=True)
+_never = _jax.config.Config("morphax_never", False, include_in_jit_key=False)
 _post_hook = _jax.config.Config("morphax_post_hook", None, include_in_jit_key=True)
 
 
 def _install_states() -> None:
     # Only `flag.raw` objects are shared with C++; a compiled call looks at each that is part of its key.
     _jax.jax_jit.set_enable_x64_state(config.enable_x64.raw)
-    _jax.jax_jit.set_disable_jit_state(config.disable_jit.raw)
+    _jax.jax_jit.set_disable_jit_state(_never)  # with `disable_jit` single operations are compiled still: see jit.py
     _jax.jax_jit.set_post_hook_state(_post_hook)
     on_transform(_inside_transform.set_local)
     _jax.set_tracer_class(Tracer)

@@ -294,7 +294,7 @@ class Jit:
 
     def miss(self, *args: Any, **kwargs: Any) -> tuple[Any, Any, bool]:
         """What C++ calls for a signature that it does not know."""
-        if config.disable_jit.value:
+        if config.disable_jit.value and not self.eager:
             return self.fun(*args, **kwargs), None, False
         leaves, in_tree, types, static = self.signature(args, kwargs)
         traced = self.trace(in_tree, types, static)

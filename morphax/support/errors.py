@@ -120,6 +120,16 @@ class KeyReuseError(JAXTypeError):
     """
 
 
+class IncompatibleShapesError(TypeError, ValueError):
+    """Shapes that do not broadcast. It is of both kinds since JAX raises TypeError for operators and ValueError for
+    functions of shapes.
+
+        jnp.ones(3) + jnp.ones(2)
+
+    Cure: axes, counted from the last, must be equal or 1. Reshape or transpose one operand: `x[:, None] + y`.
+    """
+
+
 class TypePromotionError(ValueError):
     """Two dtypes have no common type, or strict promotion forbids to look for one.
 

@@ -215,3 +215,19 @@ def test_messages(name):
     with pytest.raises((TypeError, ValueError)) as caught:
         call()
     assert f"{type(caught.value).__name__}: {caught.value}" == message
+
+
+def test_rules_get_arrays_where_the_caller_gave_numbers():
+    @jax.custom_jvp
+    def f(x):
+        return jnp.sin(x)
+
+    f.defjvp(lambda p, t: (f(p[0]), p[0].astype("float32") * t[0].astype("float32")))
+
+    @jax.custom_vjp
+    def g(x):
+        return x * 2
+
+    g.defvjp(lambda x: (x * 2, x), lambda x, ct: (ct * x.astype("float32"),))
+    assert jax.grad(f)(2.0) == 2 == jax.jvp(f, (2.0,), (1.0,))[1]
+    assert jax.grad(g)(2.0) == 2 == jax.jit(jax.grad(g))(2.0)

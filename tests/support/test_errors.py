@@ -19,6 +19,7 @@ KINDS = {
     "TracerArrayConversionError": (errors.JAXTypeError, TypeError),
     "TracerBoolConversionError": (errors.ConcretizationTypeError, errors.JAXTypeError, TypeError),
     "TracerIntegerConversionError": (errors.JAXTypeError, TypeError),
+    "IncompatibleShapesError": (TypeError, ValueError),
     "TypePromotionError": (ValueError,),
     "UnexpectedTracerError": (errors.JAXTypeError, TypeError),
 }

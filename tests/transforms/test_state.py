@@ -127,3 +127,14 @@ def test_no_tracing_refuses_new_traces_only():
         with pytest.raises(RuntimeError, match="'no_tracing' is set"):
             f(1)
     assert again == 3.0 and f(1) == 2
+
+
+def test_disable_jit_runs_operation_by_operation():
+    seen = []
+    with jax.disable_jit():
+        assert jax.jit(lambda x: (seen.append(float(x[0])), x + 1)[1])(jnp.ones(2)).tolist() == [2, 2]
+        assert jnp.sin(jnp.zeros(2)).tolist() == [0, 0] and jnp.arange(3)[2] == 2
+        assert jax.grad(lambda x: jnp.dot(x, x))(jnp.ones(2)).tolist() == [2, 2]
+        assert jax.vmap(jnp.cos)(jnp.zeros(2)).tolist() == [1, 1]
+        assert jax.lax.scan(lambda c, x: (c + x, c), 0.0, jnp.arange(3.0))[0] == 3
+    assert seen == [1.0]
