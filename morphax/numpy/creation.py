@@ -9,13 +9,14 @@ import numpy as np
 from morphax.ir import avals
 from morphax.ir.avals import ShapedArray
 from morphax.ir.current import base, current
+from morphax.ir.trace import Tracer
 from morphax.numpy import promotion, ufuncs
 from morphax.ops import elementwise as ew
 from morphax.ops import family, structure
 from morphax.runtime import array as arrays
 from morphax.runtime import backend
 from morphax.runtime.jit import program
-from morphax.support import dtypes, tree
+from morphax.support import dtypes, errors, tree
 
 typeof = avals.operand_type
 _outside = base()
@@ -588,10 +589,10 @@ def concrete(name: str, what: str, x: Any) -> Any:
     promotion.checked(name, x)
     if np.ndim(x) if isinstance(x, np.ndarray) else x.ndim:
         raise TypeError(f"{name}: {what} must be a scalar; it has shape {x.shape}.")
-    try:
-        return np.asarray(x)[()]
-    except TypeError as error:
-        raise type(error)(f"{name}: {what} decides the shape of the result. {error}") from None
+    if isinstance(x, Tracer):
+        cure = "Shapes must be known while tracing: mark the argument static with jit(..., static_argnums=...)."
+        x = x.concrete(errors.ConcretizationTypeError, f"{name}: {what} decides the shape of the result, so it", cure)
+    return np.asarray(x)[()]
 
 
 def arange(
@@ -608,8 +609,9 @@ def arange(
         host = np.arange(start, dtype=dtypes.default_int_dtype())  # the commonest range: 4 us less
         target, committed = device_of("arange", device)
         return from_host(host, target, committed, copy=False)
+    first = "stop" if stop is None else "start"
     given = [
-        concrete("arange", what, v) for what, v in (("start", start), ("stop", stop), ("step", step)) if v is not None
+        concrete("arange", what, v) for what, v in ((first, start), ("stop", stop), ("step", step)) if v is not None
     ]
     if dtype is None:
         dtype = dtypes.result_type(*given)
