@@ -8,6 +8,7 @@ Morphax, in alternating order; a row's value is the median over the rounds. The 
 """
 
 import argparse
+import compileall
 import importlib.metadata
 import json
 import os
@@ -140,6 +141,13 @@ def show(bench: Bench) -> None:
         console.print(f"{implementation}: {name}: {error}", style="red", markup=False)
 
 
+def compile_packages(jax_path: str | None) -> None:
+    """Bytecode for both, as an installation writes it: an import that compiles measures Python's compiler."""
+    compileall.compile_dir(FOLDER.parent / "morphax", quiet=2)
+    if jax_path:
+        compileall.compile_dir(jax_path, quiet=2, workers=2)
+
+
 def machine() -> str:
     """Processor, system and versions in one line."""
     processor = platform.processor() or platform.machine()
@@ -184,6 +192,7 @@ def main() -> None:
         parser.error(f"no row contains {options.filter!r}; the rows are: " + "; ".join(row.name for row in rows.ROWS))
 
     bench = Bench(selected, options.jax_path)
+    compile_packages(options.jax_path)
     with Progress(console=console) as progress:
         task = progress.add_task("", total=options.rounds * len(bench.groups()) * len(IMPLEMENTATIONS))
         for turn in range(options.rounds):

@@ -50,8 +50,8 @@ def test_computation_follows_data():
         np.testing.assert_allclose(r, np.tanh(a @ b), rtol=1e-5)
     assert (A * 2 + 1).sharding.spec == P("x", "y")
     np.testing.assert_allclose(jnp.sum(A), a.sum(), rtol=1e-5)
-    g = jax.jit(jax.grad(lambda a, b: jnp.sum(jnp.tanh(a @ b))))
-    np.testing.assert_allclose(g(A, B), g(a, b), rtol=1e-4, atol=1e-5)  # tanh saturates: 1 - tanh² cancels
+    g = jax.jit(jax.grad(lambda a, b: jnp.sum(jnp.tanh(0.05 * (a @ b)))))  # where 1 - tanh² does not cancel
+    np.testing.assert_allclose(g(A, B), g(a, b), rtol=1e-4, atol=1e-6)
     v = jax.vmap(lambda r: jnp.sum(r * r))(A)
     np.testing.assert_allclose(v, (a * a).sum(1), rtol=1e-5)
     assert "all-reduce" in f.lower(A, B).compile().as_text()

@@ -237,6 +237,47 @@ class At:
         return f"At({self.array!r})"
 
 
+def _change(
+    name: str, done: str, example: str, shown: str, combine: Callable[[Any, Any], Any] | None = None
+) -> Callable[..., Any]:
+    """A method of `Place`: a copy of the array with the entries changed.
+
+    With `combine` the array and the values, spread over ones of its shape, are its operands.
+    """
+
+    def change(
+        self: "Place",
+        values: Any,
+        *,
+        out_sharding: Any = None,
+        indices_are_sorted: bool = False,
+        unique_indices: bool = False,
+        mode: Any = None,
+        wrap_negative_indices: bool = True,
+    ) -> Any:
+        options = (out_sharding, indices_are_sorted, unique_indices, mode, wrap_negative_indices)
+        if combine is None:
+            return self._changed(name, values, *options)
+        spread = Place(creation.ones_like(self.array), self.index)._changed("multiply", values, *options)
+        return combine(self.array, spread)
+
+    change.__name__, change.__qualname__ = name, f"Place.{name}"
+    change.__doc__ = f"""A copy with the entries {done}.
+
+        >>> from morphax import numpy as jnp
+        >>> {example}
+        {shown}
+        """
+    return api_boundary(change)
+
+
+_REPEATED = "jnp.zeros(2).at[jnp.array([0, 0])].add(1.0).tolist()"
+
+
+def _divided(x: Any, divisor: Any) -> Any:
+    return creation.astype(ufuncs.divide(x, divisor), x.dtype)
+
+
 class Place:
     """`x.at[index]`: what to do there. Each method returns a new array.
 
@@ -285,188 +326,16 @@ class Place:
         plan, given = _loose(plan, given, x.aval.shape)
         return indexing._take(x, given, plan=plan, how=how)
 
-    @api_boundary
-    def set(
-        self,
-        values: Any,
-        *,
-        out_sharding: Any = None,
-        indices_are_sorted: bool = False,
-        unique_indices: bool = False,
-        mode: Any = None,
-        wrap_negative_indices: bool = True,
-    ) -> Any:
-        """A copy with the entries replaced.
-
-        >>> from morphax import numpy as jnp
-        >>> jnp.zeros(3).at[jnp.array([0, 2])].set(1.0).tolist()
-        [1.0, 0.0, 1.0]
-        """
-        return self._changed(
-            "set", values, out_sharding, indices_are_sorted, unique_indices, mode, wrap_negative_indices
-        )
-
-    @api_boundary
-    def add(
-        self,
-        values: Any,
-        *,
-        out_sharding: Any = None,
-        indices_are_sorted: bool = False,
-        unique_indices: bool = False,
-        mode: Any = None,
-        wrap_negative_indices: bool = True,
-    ) -> Any:
-        """A copy with the values added; those at repeated places add up.
-
-        >>> from morphax import numpy as jnp
-        >>> jnp.zeros(2).at[jnp.array([0, 0])].add(1.0).tolist()
-        [2.0, 0.0]
-        """
-        return self._changed(
-            "add", values, out_sharding, indices_are_sorted, unique_indices, mode, wrap_negative_indices
-        )
-
-    @api_boundary
-    def subtract(
-        self,
-        values: Any,
-        *,
-        out_sharding: Any = None,
-        indices_are_sorted: bool = False,
-        unique_indices: bool = False,
-        mode: Any = None,
-        wrap_negative_indices: bool = True,
-    ) -> Any:
-        """A copy with the values subtracted.
-
-        >>> from morphax import numpy as jnp
-        >>> jnp.zeros(2).at[0].subtract(1.0).tolist()
-        [-1.0, 0.0]
-        """
-        return self._changed(
-            "subtract", values, out_sharding, indices_are_sorted, unique_indices, mode, wrap_negative_indices
-        )
-
-    @api_boundary
-    def multiply(
-        self,
-        values: Any,
-        *,
-        out_sharding: Any = None,
-        indices_are_sorted: bool = False,
-        unique_indices: bool = False,
-        mode: Any = None,
-        wrap_negative_indices: bool = True,
-    ) -> Any:
-        """A copy with the entries multiplied.
-
-        >>> from morphax import numpy as jnp
-        >>> jnp.ones(2).at[0].multiply(3.0).tolist()
-        [3.0, 1.0]
-        """
-        return self._changed(
-            "multiply", values, out_sharding, indices_are_sorted, unique_indices, mode, wrap_negative_indices
-        )
-
-    mul = multiply
-
-    @api_boundary
-    def divide(
-        self,
-        values: Any,
-        *,
-        out_sharding: Any = None,
-        indices_are_sorted: bool = False,
-        unique_indices: bool = False,
-        mode: Any = None,
-        wrap_negative_indices: bool = True,
-    ) -> Any:
-        """A copy with the entries divided.
-
-        >>> from morphax import numpy as jnp
-        >>> jnp.ones(2).at[0].divide(4.0).tolist()
-        [0.25, 1.0]
-        """
-        ones = creation.ones_like(self.array)
-        divisor = Place(ones, self.index).multiply(
-            values,
-            out_sharding=out_sharding,
-            indices_are_sorted=indices_are_sorted,
-            unique_indices=unique_indices,
-            mode=mode,
-            wrap_negative_indices=wrap_negative_indices,
-        )
-        return creation.astype(ufuncs.divide(self.array, divisor), self.array.dtype)
-
-    @api_boundary
-    def power(
-        self,
-        values: Any,
-        *,
-        out_sharding: Any = None,
-        indices_are_sorted: bool = False,
-        unique_indices: bool = False,
-        mode: Any = None,
-        wrap_negative_indices: bool = True,
-    ) -> Any:
-        """A copy with the entries raised to a power.
-
-        >>> from morphax import numpy as jnp
-        >>> jnp.full(2, 3.0).at[0].power(2).tolist()
-        [9.0, 3.0]
-        """
-        exponent = Place(creation.ones_like(self.array), self.index).multiply(
-            values,
-            out_sharding=out_sharding,
-            indices_are_sorted=indices_are_sorted,
-            unique_indices=unique_indices,
-            mode=mode,
-            wrap_negative_indices=wrap_negative_indices,
-        )
-        return ufuncs.power(self.array, exponent)
-
-    @api_boundary
-    def min(
-        self,
-        values: Any,
-        *,
-        out_sharding: Any = None,
-        indices_are_sorted: bool = False,
-        unique_indices: bool = False,
-        mode: Any = None,
-        wrap_negative_indices: bool = True,
-    ) -> Any:
-        """A copy with the values where they are lower.
-
-        >>> from morphax import numpy as jnp
-        >>> jnp.ones(2).at[0].min(-1.0).tolist()
-        [-1.0, 1.0]
-        """
-        return self._changed(
-            "min", values, out_sharding, indices_are_sorted, unique_indices, mode, wrap_negative_indices
-        )
-
-    @api_boundary
-    def max(
-        self,
-        values: Any,
-        *,
-        out_sharding: Any = None,
-        indices_are_sorted: bool = False,
-        unique_indices: bool = False,
-        mode: Any = None,
-        wrap_negative_indices: bool = True,
-    ) -> Any:
-        """A copy with the values where they are higher.
-
-        >>> from morphax import numpy as jnp
-        >>> jnp.ones(2).at[0].max(2.0).tolist()
-        [2.0, 1.0]
-        """
-        return self._changed(
-            "max", values, out_sharding, indices_are_sorted, unique_indices, mode, wrap_negative_indices
-        )
+    set = _change("set", "replaced", "jnp.zeros(2).at[0].set(5.0).tolist()", "[5.0, 0.0]")
+    add = _change("add", "added to; values at repeated places add up", _REPEATED, "[2.0, 0.0]")
+    subtract = _change("subtract", "subtracted from", "jnp.zeros(2).at[0].subtract(1.0).tolist()", "[-1.0, 0.0]")
+    multiply = mul = _change("multiply", "multiplied", "jnp.ones(2).at[0].multiply(3.0).tolist()", "[3.0, 1.0]")
+    divide = _change("divide", "divided", "jnp.ones(2).at[0].divide(4.0).tolist()", "[0.25, 1.0]", _divided)
+    power = _change(
+        "power", "raised to a power", "jnp.full(2, 3.0).at[0].power(2).tolist()", "[9.0, 3.0]", ufuncs.power
+    )
+    min = _change("min", "lowered to the values", "jnp.ones(2).at[0].min(-1.0).tolist()", "[-1.0, 1.0]")
+    max = _change("max", "raised to the values", "jnp.ones(2).at[0].max(2.0).tolist()", "[2.0, 1.0]")
 
     @api_boundary
     def apply(

@@ -3,6 +3,7 @@
 import json
 import pathlib
 
+import jaxlib
 import numpy as np
 import pytest
 
@@ -26,7 +27,8 @@ _EXACT = (
     "rademacher",
     "categorical",
 )
-_ULPS = 12  # erf_inv of another version of XLA is up to 9.3 ulp away in double precision
+# The records are of jaxlib 0.10.2; erf_inv of jaxlib 0.12 is up to 9.3 ulp away from its own in double precision.
+_ULPS = 8 if jaxlib.__version__.startswith("0.10.") else 12
 
 
 def _name(record):

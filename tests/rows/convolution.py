@@ -57,7 +57,10 @@ def _bad(lhs, rhs, changed):
 
 ONE = ((0, 0),)
 ERRORS = [
-    (_wrong((1, 3, 8), (4, 2, 3), NCH, (1,), ONE), ValueError, "3 features in 1 group(s), and the kernel takes 2"),
+    (
+        _wrong((1, 3, 8), (4, 2, 3), NCH, (1,), ONE), ValueError,
+        "lhs has 3 features in 1 group(s), and the kernel takes 2",
+    ),
     (_wrong((1, 3, 8), (4, 3, 3, 3), NCH, (1,), ONE), ValueError, "equally many dimensions"),
     (_wrong((3,), (4,), NCH, (1,), ONE), ValueError, "at least two"),
     (_wrong((1, 3, 8), (4, 3, 3), NCH, (1, 1), ONE), ValueError, "window_strides (1, 1) has 2 entries"),
