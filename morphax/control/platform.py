@@ -56,7 +56,7 @@ def _lower_index(low: Any, ins: Any, outs: Any, *, platforms: tuple[tuple[str, .
     for k, names in enumerate(platforms):
         if not names or low.platform in names or any(_ALIASES.get(n) == low.platform for n in names):
             return [low.constant(k, outs[0])]
-    raise ValueError(
+    raise NotImplementedError(
         f"platform_dependent: the program is compiled for {low.platform}, and there is no branch for it among "
         f"{[n for names in platforms for n in names]}. Give a default."
     )
@@ -83,7 +83,8 @@ def platform_dependent(
         per_platform: functions by platform: cpu, cuda, rocm, gpu, tpu. All return the same types.
 
     Raises:
-        ValueError: no function at all; when compiled, none for the platform.
+        ValueError: no function at all.
+        NotImplementedError: when compiled, no function for the platform.
 
     >>> from morphax import lax
     >>> int(lax.platform_dependent(3, cpu=lambda x: x + 1, default=lambda x: x))
@@ -97,4 +98,7 @@ def platform_dependent(
         raise ValueError("platform_dependent: no function was given; name at least one platform, or a default.")
     if len(branches) == 1 and default is not None:
         return default(*args)
-    return switch(platform_index_p(platforms=names), branches, *args)
+    index = platform_index_p(platforms=names)
+    if len(branches) == 1:  # twice, so that a choice remains, which the other platforms refuse to compile
+        branches *= 2
+    return switch(index, branches, *args)

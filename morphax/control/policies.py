@@ -55,7 +55,7 @@ name_p = Primitive(
     lower=lambda low, ins, outs, x, *, name: [x],
     linear=ALL,
     transpose=lambda ct, x, *, name: [ct],
-    batch=lambda prim, size, operands, flags, params: prim(*operands, **params),
+    batch=lambda prim, size, operands, flags, params: [prim(*operands, **params)],
 )
 
 

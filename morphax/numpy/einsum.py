@@ -1,12 +1,11 @@
 """Products that sum over axes: dot, matmul, tensordot, einsum and their relatives. All end in one dot_general each."""
 
 import functools
+import importlib
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-import opt_einsum
-from opt_einsum import parser
 
 from morphax.ir import avals
 from morphax.numpy import creation, promotion, shapes, ufuncs
@@ -294,10 +293,16 @@ def kron(a: Any, b: Any) -> Any:
 Path = tuple[tuple[int, ...], ...]
 
 
+@functools.cache
+def _planner() -> Any:
+    """opt_einsum, loaded by the first einsum: it takes 5 ms, of which other programs need nothing."""
+    return importlib.import_module("opt_einsum")
+
+
 @functools.lru_cache(1024)
 def _plan(subscripts: str, found: tuple[tuple[int, ...], ...], optimize: Any) -> tuple[tuple[str, ...], str, Path]:
     """Names of the operands' axes, of the result's, and the order of contraction."""
-    inputs, output, _ = parser.parse_einsum_input([subscripts, *found], shapes=True)
+    inputs, output, _ = _planner().parser.parse_einsum_input([subscripts, *found], shapes=True)
     names = tuple(inputs.split(","))
     if len(names) == 1:
         return names, output, ((0,),)
@@ -307,7 +312,7 @@ def _plan(subscripts: str, found: tuple[tuple[int, ...], ...], optimize: Any) ->
         path = [tuple(p) for p in optimize if not isinstance(p, str)]
     else:
         full = ",".join(names) + "->" + output
-        path, _ = opt_einsum.contract_path(full, *found, shapes=True, optimize="auto" if optimize is True else optimize)
+        path, _ = _planner().contract_path(full, *found, shapes=True, optimize="auto" if optimize is True else optimize)
     return names, output, tuple([tuple(p) for p in path])
 
 
@@ -324,7 +329,7 @@ def _arguments(subscripts: Any, operands: Sequence[Any]) -> tuple[str, list[Any]
 
 
 def _letter(name: Any) -> str:
-    return "..." if name is Ellipsis else opt_einsum.get_symbol(name)
+    return "..." if name is Ellipsis else _planner().get_symbol(name)
 
 
 def einsum(
@@ -461,5 +466,5 @@ def einsum_path(subscripts: Any, /, *operands: Any, optimize: Any = "auto") -> t
     """
     text, arrays = _arguments(subscripts, operands)
     found = [promotion.described("einsum_path", a)[2] for a in arrays]
-    path, info = opt_einsum.contract_path(text, *found, shapes=True, optimize="auto" if optimize is True else optimize)
+    path, info = _planner().contract_path(text, *found, shapes=True, optimize="auto" if optimize is True else optimize)
     return ["einsum_path", *path], info

@@ -58,7 +58,8 @@ def _bad(lhs, rhs, changed):
 ONE = ((0, 0),)
 ERRORS = [
     (
-        _wrong((1, 3, 8), (4, 2, 3), NCH, (1,), ONE), ValueError,
+        _wrong((1, 3, 8), (4, 2, 3), NCH, (1,), ONE),
+        ValueError,
         "lhs has 3 features in 1 group(s), and the kernel takes 2",
     ),
     (_wrong((1, 3, 8), (4, 3, 3, 3), NCH, (1,), ONE), ValueError, "equally many dimensions"),
